@@ -1,0 +1,229 @@
+"""Linear layer: y = x w + b, with x (T, K), w (K, N), b (N,) or None, y (T, N).
+
+Backward, with dy (T, N):
+
+    dx (T, K) = dy w^T         contracts over N
+    dw (K, N) += x^T dy        contracts over T, into the caller's float32 buffer
+    db (N,)   += sum_t dy      into the caller's float32 buffer
+
+x, w, b, y, dy and dx are float32 or bfloat16; every sum is float32. The transposes are views of x and w (see `gemm.py`).
+
+naive:            one thread per element of the result.
+tiled:            operand tiles in shared memory.
+register_tiled:   several elements per thread.
+dw one pass:      each block walks all T; deterministic, but few blocks where K N is small.
+dw split_k_atomic:     T is split over blocks that add their part with atomics; fast, order left to the hardware.
+dw split_k_workspace:  each split writes its part to a workspace, a second kernel adds the parts in order; deterministic.
+db naive:         one thread per column.
+db:               32 columns by block_rows rows of threads, joined in shared memory; rows are read coalesced.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from numba import cuda, float32
+
+from . import gemm
+from .launch import FLOAT32, ceil_div, check_float32, check_shape, transposed
+
+COLUMNS = 32  # columns of dy per block: one warp reads 32 neighbouring elements of a row
+
+
+@cuda.jit
+def linear_db_naive_kernel(dy, db):
+    column = cuda.grid(1)
+    if column >= dy.shape[1]:
+        return
+    total = float32(0)
+    for row in range(dy.shape[0]):
+        total += float32(dy[row, column])
+    db[column] += total
+
+
+@functools.cache
+def linear_db_factory(block_rows: int) -> Any:
+    """The column reduction with a block of 32 x block_rows threads for every 32 columns."""
+
+    @cuda.jit
+    def linear_db_kernel(dy, db):
+        totals = cuda.shared.array((block_rows, COLUMNS), float32)
+        lane, first_row = cuda.threadIdx.x, cuda.threadIdx.y
+        column = cuda.blockIdx.x * COLUMNS + lane
+        total = float32(0)
+        if column < dy.shape[1]:
+            for row in range(first_row, dy.shape[0], block_rows):
+                total += float32(dy[row, column])
+        totals[first_row, lane] = total
+        cuda.syncthreads()
+        if first_row == 0 and column < dy.shape[1]:
+            for other in range(1, block_rows):
+                total += totals[other, lane]
+            db[column] += total
+
+    return linear_db_kernel
+
+
+def _check_forward(x: Any, w: Any, b: Any | None, y: Any) -> None:
+    (T, K), N = x.shape, w.shape[1]
+    check_shape("w", w, (K, N))
+    check_shape("b", b, (N,))
+    check_shape("y", y, (T, N))
+
+
+def _check_dx(dy: Any, w: Any, dx: Any) -> None:
+    (T, N), K = dy.shape, w.shape[0]
+    check_shape("w", w, (K, N))
+    check_shape("dx", dx, (T, K))
+
+
+def _check_dw(x: Any, dy: Any, dw: Any) -> None:
+    (T, K), N = x.shape, dy.shape[1]
+    check_shape("dy", dy, (T, N))
+    check_shape("dw", dw, (K, N))
+    check_float32("dw", dw)
+
+
+def _check_db(dy: Any, db: Any) -> None:
+    check_shape("db", db, (dy.shape[1],))
+    check_float32("db", db)
+
+
+def linear_naive(x: Any, w: Any, b: Any | None, y: Any) -> None:
+    """Writes y (T, N) = x (T, K) w (K, N) + b (N,), one thread per element."""
+    _check_forward(x, w, b, y)
+    gemm.launch_naive_gemm(gemm.store, x, w, y, b)
+
+
+def linear_tiled(x: Any, w: Any, b: Any | None, y: Any, tile: int = 16) -> None:
+    """Writes y (T, N) = x (T, K) w (K, N) + b (N,) through tile x tile pieces in shared memory."""
+    _check_forward(x, w, b, y)
+    gemm.launch_tiled_gemm(gemm.store, x, w, y, b, tile=tile)
+
+
+def linear_register_tiled(
+    x: Any,
+    w: Any,
+    b: Any | None,
+    y: Any,
+    block_m: int = 128,
+    block_n: int = 128,
+    block_k: int = 8,
+    thread_m: int = 8,
+    thread_n: int = 8,
+) -> None:
+    """Writes y (T, N) = x (T, K) w (K, N) + b (N,) with thread_m x thread_n elements per thread."""
+    _check_forward(x, w, b, y)
+    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
+    gemm.launch_register_tiled_gemm(gemm.store, x, w, y, b, **tiles)
+
+
+def linear_dx_naive(dy: Any, w: Any, dx: Any) -> None:
+    """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), one thread per element."""
+    _check_dx(dy, w, dx)
+    gemm.launch_naive_gemm(gemm.store, dy, transposed(w), dx)
+
+
+def linear_dx_tiled(dy: Any, w: Any, dx: Any, tile: int = 16) -> None:
+    """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), through shared memory."""
+    _check_dx(dy, w, dx)
+    gemm.launch_tiled_gemm(gemm.store, dy, transposed(w), dx, tile=tile)
+
+
+def linear_dx_register_tiled(
+    dy: Any,
+    w: Any,
+    dx: Any,
+    block_m: int = 128,
+    block_n: int = 128,
+    block_k: int = 8,
+    thread_m: int = 8,
+    thread_n: int = 8,
+) -> None:
+    """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), with thread_m x thread_n elements per thread."""
+    _check_dx(dy, w, dx)
+    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
+    gemm.launch_register_tiled_gemm(gemm.store, dy, transposed(w), dx, **tiles)
+
+
+def linear_dw_naive(x: Any, dy: Any, dw: Any) -> None:
+    """Adds x^T dy to the float32 buffer dw (K, N), with x (T, K) and dy (T, N), one thread per element."""
+    _check_dw(x, dy, dw)
+    gemm.launch_naive_gemm(gemm.accumulate, transposed(x), dy, dw)
+
+
+def linear_dw_tiled(x: Any, dy: Any, dw: Any, tile: int = 16) -> None:
+    """Adds x^T dy to the float32 buffer dw (K, N), through shared memory."""
+    _check_dw(x, dy, dw)
+    gemm.launch_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tile=tile)
+
+
+def linear_dw_register_tiled(
+    x: Any,
+    dy: Any,
+    dw: Any,
+    block_m: int = 128,
+    block_n: int = 128,
+    block_k: int = 8,
+    thread_m: int = 8,
+    thread_n: int = 8,
+) -> None:
+    """Adds x^T dy to the float32 buffer dw (K, N) in one pass over T."""
+    _check_dw(x, dy, dw)
+    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
+    gemm.launch_register_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, **tiles)
+
+
+def linear_dw_split_k_atomic(
+    x: Any,
+    dy: Any,
+    dw: Any,
+    split_k: int = 8,
+    block_m: int = 128,
+    block_n: int = 128,
+    block_k: int = 8,
+    thread_m: int = 8,
+    thread_n: int = 8,
+) -> None:
+    """Adds x^T dy to the float32 buffer dw (K, N); T is cut into split_k parts, added by atomics in any order."""
+    _check_dw(x, dy, dw)
+    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
+    gemm.launch_register_tiled_gemm(gemm.accumulate_atomically, transposed(x), dy, dw, split_k=split_k, **tiles)
+
+
+def linear_dw_split_k_workspace(
+    x: Any,
+    dy: Any,
+    dw: Any,
+    split_k: int = 8,
+    block_m: int = 128,
+    block_n: int = 128,
+    block_k: int = 8,
+    thread_m: int = 8,
+    thread_n: int = 8,
+) -> None:
+    """Adds x^T dy to the float32 buffer dw (K, N), bit for bit repeatable; split_k K N floats of scratch."""
+    _check_dw(x, dy, dw)
+    if 0 in dw.shape:
+        return
+    partials = cuda.device_array((split_k, *dw.shape), FLOAT32)
+    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
+    gemm.launch_register_tiled_gemm(gemm.store_partial, transposed(x), dy, partials, split_k=split_k, **tiles)
+    gemm.launch_add_partials(partials, dw)
+
+
+def linear_db_naive(dy: Any, db: Any) -> None:
+    """Adds the column sums of dy (T, N) to the float32 buffer db (N,), one thread per column."""
+    _check_db(dy, db)
+    if db.shape[0]:
+        linear_db_naive_kernel[ceil_div(db.shape[0], gemm.NAIVE_BLOCK), gemm.NAIVE_BLOCK](dy, db)
+
+
+def linear_db(dy: Any, db: Any, block_rows: int = 8) -> None:
+    """Adds the column sums of dy (T, N) to the float32 buffer db (N,), block_rows (at most 32) rows at a time."""
+    _check_db(dy, db)
+    if not 1 <= block_rows <= 32:
+        raise ValueError(f"block_rows={block_rows} must lie between 1 and 32: a block has 32 * block_rows threads")
+    if db.shape[0]:
+        linear_db_factory(block_rows)[ceil_div(db.shape[0], COLUMNS), (COLUMNS, block_rows)](dy, db)
