@@ -1,0 +1,9 @@
+"""Result records in, one self-contained page and PNG figures out.
+
+`write(run, directory)` takes the JSON object of a run, `python -m refkit.reports results.json --out DIR` its file.
+"""
+
+from refkit.reports.page import write
+from refkit.reports.reading import ReportError
+
+__all__ = ["ReportError", "write"]

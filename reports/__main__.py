@@ -1,0 +1,53 @@
+"""`python -m refkit.reports results.json --out DIR`: the report of a saved run.
+
+Exit status: 0 the report was written; 2 the call was wrong (no such file, no JSON, not a run, folder not writable).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from refkit.reports import ReportError, write
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit status; prints the path of the page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m refkit.reports", description="Writes the HTML report of a run saved with --json."
+    )
+    parser.add_argument("results", type=Path, help="the JSON file that `python -m refkit.verify all --json FILE` wrote")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder for index.html and the PNG files"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        print(write(_load(options.results), options.out))
+    except (ReportError, OSError) as error:
+        print(f"refkit.reports: {_one_line(error, options.results)}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _load(path: Path) -> dict:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ReportError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
+    except UnicodeDecodeError as error:
+        raise ReportError(f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}") from error
+    except RecursionError as error:
+        raise ReportError("nested too deeply for a run") from error
+
+
+def _one_line(error: Exception, results: Path) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or results}: {error.strerror or error}"
+    return f"{results}: {error}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

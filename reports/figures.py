@@ -1,0 +1,231 @@
+"""A kernel's figures: error against allowed error, coverage of shapes, where on the output the error sits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from refkit.reports.drawing import Drawing, Sheet, decades, power_label, shorten
+from refkit.reports.model import CaseView, CheckView, KernelView, WorstView
+from refkit.reports.values import counted, exceeds, plain, severity
+
+CASES_DRAWN = 240
+_ALWAYS_DRAWN = 60
+_LABEL = 126
+_ROW, _COMPACT_ROW = 26, 19
+
+
+def errors_figure(kernel: KernelView, width: int = 460) -> Drawing | None:
+    """A row per check and a dot per case: |error| / allowed error on a log scale, 1 marked; None without cases.
+
+    Within its row the cases run from top to bottom in the order in which they were tried.
+    """
+    rows = [(check, _measured(check)) for check in kernel.checks]
+    rows = [(check, cases) for check, cases in rows if cases]
+    if not rows:
+        return None
+    ratios = [case.ratio for _, cases in rows for case in cases if case.ratio is not None]
+    low, high = _ratio_range(ratios)
+    row = _ROW if kernel.fails else _COMPACT_ROW
+    left, right, top = _LABEL + 24, width - 76, 30
+    bottom = top + row * len(rows)
+    sheet = Sheet(width, bottom + 26)
+
+    def place(ratio: float) -> float:
+        if not math.isfinite(ratio):
+            return right + 14
+        if ratio == 0:
+            return left - 14
+        exponent = min(max(math.log10(abs(ratio)), low), high)
+        return left + (right - left) * (exponent - low) / (high - low)
+
+    one = place(1.0)
+    sheet.box(one, top - 4, right + 24 - one, bottom - top + 8, "band")
+    exponents = decades(low, high, 5)
+    ticks = [place(10.0**exponent) for exponent in exponents]
+    sheet.segments([(x, top - 4, x, bottom + 4) for x in ticks], "line")
+    sheet.segments(
+        [(_LABEL, top + row * i, right + 24, top + row * i) for i in range(len(rows) + 1)], "line", width=0.5
+    )
+    sheet.segments([(one, top - 10, one, bottom + 4)], "bad", width=1.5)
+    sheet.text(one, 9, "allowed", colour="bad", align="center")
+    sheet.text(width - 4, 9, "worst", colour="muted", align="right")
+    for exponent, x in zip(exponents, ticks):
+        sheet.text(x, bottom + 15, power_label(exponent), colour="muted", align="center")
+    if any(ratio == 0 for ratio in ratios):
+        sheet.text(left - 14, bottom + 15, "0", colour="muted", align="center")
+    if not all(math.isfinite(ratio) for ratio in ratios):
+        sheet.text(right + 14, bottom + 15, "∞ NaN", colour="muted", align="center")
+    good: list[tuple[float, float]] = []
+    bad: list[tuple[float, float]] = []
+    for i, (check, cases) in enumerate(rows):
+        worst = max((case.ratio for case in cases), key=severity)
+        y = top + row * i
+        sheet.text(0, y + row / 2, shorten(check.name, 20), colour="bad" if check.fails else "ink")
+        sheet.text(width - 4, y + row / 2, plain(worst), colour="bad" if exceeds(worst) else "muted", align="right")
+        for j, case in _thinned(cases):
+            spread = 0.5 if len(cases) == 1 else j / (len(cases) - 1)
+            (bad if exceeds(case.ratio) else good).append((place(case.ratio or 0.0), y + 4 + (row - 8) * spread))
+    sheet.dots(good, "point", size=3.5)
+    sheet.dots(bad, "bad", size=4.5)
+    return Drawing(sheet.figure, _errors_alt(rows), _errors_caption(kernel, rows), width)
+
+
+def coverage_figure(kernel: KernelView, width: int = 360) -> Drawing | None:
+    """A strip per dim with a mark for every size tried, red where a case of that size failed; None without dims."""
+    tried: dict[str, set[int]] = {}
+    failed: dict[str, set[int]] = {}
+    for case in kernel.all_cases:
+        for name, size in case.dims.items():
+            tried.setdefault(name, set()).add(size)
+            if exceeds(case.ratio):
+                failed.setdefault(name, set()).add(size)
+    if not tried:
+        return None
+    top, left, right = 6, 58, width - 76
+    bottom = top + _ROW * len(tried)
+    sheet = Sheet(width, bottom + 24)
+    largest = max(max(sizes) for sizes in tried.values())
+    high = max(1.0, math.log10(max(largest, 1)))
+    zero = any(0 in sizes for sizes in tried.values())
+    start = left + (20 if zero else 4)
+
+    def place(size: int) -> float:
+        return left + 4 if size <= 0 else start + (right - start) * math.log10(size) / high
+
+    exponents = decades(0, int(high), 5)
+    ticks = [place(10**exponent) for exponent in exponents]
+    sheet.segments([(x, top, x, bottom + 2) for x in ticks], "line")
+    for exponent, x in zip(exponents, ticks):
+        sheet.text(x, bottom + 12, power_label(exponent), colour="muted", align="center")
+    if zero:
+        sheet.text(left + 4, bottom + 12, "0", colour="muted", align="center")
+    for i, (name, sizes) in enumerate(tried.items()):
+        y = top + _ROW * i + _ROW / 2
+        bad = failed.get(name, set())
+        sheet.text(0, y, shorten(name, 9))
+        sheet.segments([(left, y, right, y)], "line", width=0.75)
+        sheet.segments([(place(s), y - 7, place(s), y + 7) for s in sorted(sizes - bad)], "point", width=1.25)
+        sheet.segments([(place(s), y - 9, place(s), y + 9) for s in sorted(bad)], "bad", width=1.75)
+        sheet.text(width - 4, y, counted(len(sizes), "size"), colour="muted", align="right")
+    parts = [f"{name}: {counted(len(s), 'size')} from {min(s):,} to {max(s):,}" for name, s in tried.items()]
+    caption = "Sizes tried of each dim" + (", red where a case of that size failed." if failed else ".")
+    return Drawing(sheet.figure, "Sizes tried. " + "; ".join(parts) + ".", caption, width)
+
+
+def position_figure(worst: WorstView, width: int = 360) -> Drawing | None:
+    """The output as a matrix, cells coloured by their largest ratio, ticks at the worst; None without a map."""
+    grid = worst.map
+    if grid is None or not grid.count():
+        return None
+    m, n = grid.shape
+    rows, columns = worst.matrix_shape if math.prod(worst.shape) else (m, n)
+    left, top, right = 48, 22, width - 12
+    height = int(min(240, max(28, (right - left) * rows / max(columns, 1))))
+    sheet = Sheet(width, top + height + 34)
+    sheet.image(_colours(grid), left, top, right - left, height)
+    sheet.box(left, top, right - left, height, "muted", outline=True)
+    cell = _worst_cell(worst, (m, n))
+    x, y = left + (cell[1] + 0.5) * (right - left) / n, top + (cell[0] + 0.5) * height / m
+    sheet.segments([(x, top - 5, x, top), (left - 5, y, left, y)], "ink", width=2)
+    sheet.text(left, 8, "column 0", colour="muted")
+    sheet.text(right, 8, f"{columns - 1:,}", colour="muted", align="right")
+    if height >= 44:
+        sheet.text(left - 8, top + 6, "row 0", colour="muted", align="right")
+        sheet.text(left - 8, top + height - 6, f"{rows - 1:,}", colour="muted", align="right")
+    _position_legend(sheet, left, top + height + 18, bool(np.isinf(grid.compressed()).any()))
+    values = grid.compressed()
+    over = int((~(values <= 1.0)).sum())
+    shape = " × ".join(f"{size:,}" for size in worst.shape) or f"{m} × {n} cells"
+    alt = (
+        f"Map of {worst.output or 'the output'}, {shape}: {over:,} of {counted(values.size, 'cell')} above the allowed "
+        f"error; worst at {worst.position}."
+    )
+    caption = f"{worst.output or 'output'} of {shape}: {over:,} of {values.size:,} cells above the allowed error; "
+    caption += "the ticks at the edge mark the worst element."
+    return Drawing(sheet.figure, alt, caption, width)
+
+
+def _position_legend(sheet: Sheet, x: float, y: float, not_finite: bool) -> None:
+    entries = [("within allowed", 0.3), ("above", 30.0)] + ([("not finite", math.inf)] if not_finite else [])
+    for label, ratio in entries:
+        sheet.image(_colours(np.ma.array([[ratio]])), x, y - 5, 10, 10)
+        sheet.text(x + 15, y, label, colour="muted")
+        x += 34 + 6.2 * len(label)
+
+
+def _colours(grid: np.ma.MaskedArray) -> np.ndarray:
+    """RGBA (m, n, 4): blue up to the allowed error, red above, violet where not finite, clear where nothing was compared.
+
+    Strength lies in the opacity, so that the same picture reads on light and on dark paper.
+    """
+    ratio = np.asarray(grid.filled(0.0), dtype=np.float64)
+    finite = np.isfinite(ratio)
+    level = np.log10(np.clip(np.where(finite, ratio, 1.0), 1e-4, 1e4))
+    rgba = np.empty((*ratio.shape, 4))
+    rgba[..., :3] = np.array([64, 126, 201]) / 255
+    rgba[..., 3] = 0.10 + 0.45 * (np.minimum(level, 0.0) + 4) / 4
+    above = finite & (ratio > 1.0)
+    rgba[above, :3] = np.array([214, 56, 80]) / 255
+    rgba[above, 3] = 0.70 + 0.30 * np.minimum(level[above] / 3, 1.0)
+    rgba[~finite] = np.array([150, 84, 205, 255]) / 255
+    rgba[np.ma.getmaskarray(grid), 3] = 0.0
+    return rgba
+
+
+def _worst_cell(worst: WorstView, grid_shape: tuple[int, int]) -> tuple[int, int]:
+    """The grid cell of the worst element, from its index where that fits the shape, else the largest cell."""
+    if worst.index and len(worst.index) == len(worst.shape) and math.prod(worst.shape):
+        row = int(np.ravel_multi_index(worst.index[:-1], worst.shape[:-1], mode="clip")) if len(worst.shape) > 1 else 0
+        rows, columns = worst.matrix_shape
+        column = min(max(worst.index[-1], 0), columns - 1)
+        return (row * grid_shape[0] // rows, column * grid_shape[1] // columns)
+    assert worst.map is not None
+    return divmod(int(worst.map.filled(-1.0).argmax()), grid_shape[1])
+
+
+def _measured(check: CheckView) -> list[CaseView]:
+    return [case for case in check.cases_data if case.ratio is not None]
+
+
+def _ratio_range(ratios: Sequence[float]) -> tuple[int, int]:
+    """Whole decades that hold 1 and every ratio from 1e-8 to 1e12; what lies beyond stands at the edge."""
+    logs = [math.log10(abs(ratio)) for ratio in ratios if math.isfinite(ratio) and ratio != 0]
+    low, high = math.floor(min(logs, default=-1.0)), math.ceil(max(logs, default=0.0))
+    return max(min(low, -2), -8), min(max(high, 1), 12)
+
+
+def _thinned(cases: list[CaseView]) -> list[tuple[int, CaseView]]:
+    """The cases with their numbers; of many, the worst ones and an even choice of the others."""
+    numbered = list(enumerate(cases))
+    if len(numbered) <= CASES_DRAWN:
+        return numbered
+    by_severity = sorted(numbered, key=lambda item: severity(item[1].ratio), reverse=True)
+    kept = {j for j, _ in by_severity[:_ALWAYS_DRAWN]}
+    others = [j for j, _ in numbered if j not in kept]
+    spare = CASES_DRAWN - len(kept)
+    kept |= {others[k * len(others) // spare] for k in range(spare)}
+    return [(j, case) for j, case in numbered if j in kept]
+
+
+def _errors_alt(rows: list[tuple[CheckView, list[CaseView]]]) -> str:
+    parts = []
+    for check, cases in rows:
+        ratios = sorted((case.ratio for case in cases), key=severity)
+        over = sum(exceeds(ratio) for ratio in ratios)
+        parts.append(
+            f"{check.name}: {counted(len(cases), 'case')}, median {plain(ratios[len(ratios) // 2])}, "
+            f"worst {plain(ratios[-1])}, {over:,} above 1"
+        )
+    return "Error divided by allowed error. " + "; ".join(parts) + "."
+
+
+def _errors_caption(kernel: KernelView, rows: list[tuple[CheckView, list[CaseView]]]) -> str:
+    total = sum(len(cases) for _, cases in rows)
+    drawn = sum(min(len(cases), CASES_DRAWN) for _, cases in rows)
+    unmeasured = len(kernel.all_cases) - total
+    caption = f"Error divided by allowed error, a dot per case; {counted(total, 'case')}"
+    caption += f", {drawn:,} of them drawn" if drawn < total else ""
+    return caption + (f"; {unmeasured:,} not measured." if unmeasured else ".")
