@@ -1,8 +1,8 @@
 """Matrix product of strided views, c (M, N) = a (M, K) @ b (K, N), accumulated in float32.
 
 A transposed operand is a view with exchanged strides, so one source serves NN, NT, TN and TT; the tiled kernels look at
-the strides and let neighbouring threads load along the axis that is contiguous. What becomes of an element of the product
-is the business of a small device function, the epilogue.
+the strides and let neighbouring threads load along the axis that is contiguous. What becomes of an element of the
+product is the business of a small device function, the epilogue.
 
 naive_gemm:           one thread per element of c; every operand is read from global memory K times.
 tiled_gemm:           tile x tile threads share two tiles of the operands in shared memory: 1/tile of the traffic.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from numba import cuda, float32
 
@@ -22,6 +22,22 @@ from .launch import ceil_div, check_multiple, present_or_empty
 
 NAIVE_BLOCK = 128
 PADDING = 4  # floats per row of a shared tile: a store along K then touches 32 different banks
+
+
+class Tiles(NamedTuple):
+    """Sizes of the register-tiled kernel: a block makes block_m x block_n elements, a thread thread_m x thread_n."""
+
+    block_m: int
+    block_n: int
+    block_k: int
+    thread_m: int
+    thread_n: int
+
+    @property
+    def threads(self) -> int:
+        """Threads per block."""
+        return (self.block_m // self.thread_m) * (self.block_n // self.thread_n)
+
 
 # Epilogues: (c, bias, split, row, column, value). An empty bias means none.
 
@@ -108,12 +124,11 @@ def tiled_gemm(epilogue: Callable[..., None], tile: int) -> Any:
 
 
 @functools.cache
-def register_tiled_gemm(
-    epilogue: Callable[..., None], block_m: int, block_n: int, block_k: int, thread_m: int, thread_n: int
-) -> Any:
+def register_tiled_gemm(epilogue: Callable[..., None], tiles: Tiles) -> Any:
     """The kernel with thread_m x thread_n elements per thread; grid.x covers the tiles of c, grid.y the splits of K."""
+    block_m, block_n, block_k, thread_m, thread_n = tiles
     threads_n = block_n // thread_n
-    threads = (block_m // thread_m) * threads_n
+    threads = tiles.threads
     padded_m, padded_n = block_m + PADDING, block_n + PADDING
 
     @cuda.jit
@@ -191,7 +206,7 @@ def launch_naive_gemm(epilogue: Any, a: Any, b: Any, c: Any, bias: Any | None = 
         naive_gemm(epilogue)[blocks, NAIVE_BLOCK](a, b, present_or_empty(bias, b.dtype), c)
 
 
-def launch_tiled_gemm(epilogue: Any, a: Any, b: Any, c: Any, bias: Any | None = None, *, tile: int) -> None:
+def launch_tiled_gemm(epilogue: Any, a: Any, b: Any, c: Any, tile: int, bias: Any | None = None) -> None:
     """c = epilogue(a (M, K) @ b (K, N)) by `tiled_gemm`; tile <= 32, since a block holds at most 1,024 threads."""
     if not 1 <= tile <= 32:
         raise ValueError(f"tile={tile} must lie between 1 and 32: a block has tile * tile threads, at most 1024")
@@ -201,29 +216,17 @@ def launch_tiled_gemm(epilogue: Any, a: Any, b: Any, c: Any, bias: Any | None = 
 
 
 def launch_register_tiled_gemm(
-    epilogue: Any,
-    a: Any,
-    b: Any,
-    c: Any,
-    bias: Any | None = None,
-    *,
-    block_m: int,
-    block_n: int,
-    block_k: int,
-    thread_m: int,
-    thread_n: int,
-    split_k: int = 1,
+    epilogue: Any, a: Any, b: Any, c: Any, tiles: Tiles, bias: Any | None = None, split_k: int = 1
 ) -> None:
-    """c = epilogue(a (M, K) @ b (K, N)) by `register_tiled_gemm`; each thread of a block owns thread_m x thread_n."""
-    check_multiple("block_m", block_m, "thread_m", thread_m)
-    check_multiple("block_n", block_n, "thread_n", thread_n)
+    """c = epilogue(a (M, K) @ b (K, N)) by `register_tiled_gemm`, K cut into split_k parts."""
+    check_multiple("block_m", tiles.block_m, "thread_m", tiles.thread_m)
+    check_multiple("block_n", tiles.block_n, "thread_n", tiles.thread_n)
     if not 1 <= split_k <= 65_535:
         raise ValueError(f"split_k={split_k} must lie between 1 and 65535, the limit of grid.y")
-    blocks = ceil_div(a.shape[0], block_m) * ceil_div(b.shape[1], block_n)
+    blocks = ceil_div(a.shape[0], tiles.block_m) * ceil_div(b.shape[1], tiles.block_n)
     if blocks:
-        kernel = register_tiled_gemm(epilogue, block_m, block_n, block_k, thread_m, thread_n)
-        threads = (block_m // thread_m) * (block_n // thread_n)
-        kernel[(blocks, split_k), threads](a, b, present_or_empty(bias, b.dtype), c)
+        kernel = register_tiled_gemm(epilogue, tiles)
+        kernel[(blocks, split_k), tiles.threads](a, b, present_or_empty(bias, b.dtype), c)
 
 
 def launch_add_partials(partials: Any, c: Any) -> None:

@@ -50,3 +50,9 @@ def check_multiple(name: str, value: int, factor_name: str, factor: int) -> None
     """Raises ValueError unless `value` is a positive multiple of `factor`."""
     if value <= 0 or factor <= 0 or value % factor:
         raise ValueError(f"{name}={value} must be a positive multiple of {factor_name}={factor}")
+
+
+def check_block(block: int) -> None:
+    """Raises ValueError unless `block` threads are whole warps and at most 1,024."""
+    if block <= 0 or block % 32 or block > 1024:
+        raise ValueError(f"block={block} must be a multiple of 32, at most 1024")

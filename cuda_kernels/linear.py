@@ -6,16 +6,15 @@ Backward, with dy (T, N):
     dw (K, N) += x^T dy        contracts over T, into the caller's float32 buffer
     db (N,)   += sum_t dy      into the caller's float32 buffer
 
-x, w, b, y, dy and dx are float32 or bfloat16; every sum is float32. The transposes are views of x and w (see `gemm.py`).
+x, w, b, y, dy and dx are float32 or bfloat16; every sum is float32. The transposes are views of x and w (`gemm.py`).
 
-naive:            one thread per element of the result.
-tiled:            operand tiles in shared memory.
-register_tiled:   several elements per thread.
-dw one pass:      each block walks all T; deterministic, but few blocks where K N is small.
-dw split_k_atomic:     T is split over blocks that add their part with atomics; fast, order left to the hardware.
-dw split_k_workspace:  each split writes its part to a workspace, a second kernel adds the parts in order; deterministic.
-db naive:         one thread per column.
-db:               32 columns by block_rows rows of threads, joined in shared memory; rows are read coalesced.
+naive:                 one thread per element of the result.
+tiled:                 operand tiles in shared memory.
+register_tiled:        several elements per thread; for dw each block walks all T: few blocks work where K N is small.
+dw split_k_atomic:     T is split over blocks that add their parts by atomics; the order is left to the hardware.
+dw split_k_workspace:  each split writes its part to a workspace, a second kernel adds the parts in order: repeatable.
+db_naive:              one thread per column.
+db:                    32 columns by block_rows rows of threads, joined in shared memory; rows are read coalesced.
 """
 
 from __future__ import annotations
@@ -93,13 +92,13 @@ def _check_db(dy: Any, db: Any) -> None:
 def linear_naive(x: Any, w: Any, b: Any | None, y: Any) -> None:
     """Writes y (T, N) = x (T, K) w (K, N) + b (N,), one thread per element."""
     _check_forward(x, w, b, y)
-    gemm.launch_naive_gemm(gemm.store, x, w, y, b)
+    gemm.launch_naive_gemm(gemm.store, x, w, y, bias=b)
 
 
 def linear_tiled(x: Any, w: Any, b: Any | None, y: Any, tile: int = 16) -> None:
     """Writes y (T, N) = x (T, K) w (K, N) + b (N,) through tile x tile pieces in shared memory."""
     _check_forward(x, w, b, y)
-    gemm.launch_tiled_gemm(gemm.store, x, w, y, b, tile=tile)
+    gemm.launch_tiled_gemm(gemm.store, x, w, y, tile, bias=b)
 
 
 def linear_register_tiled(
@@ -115,8 +114,8 @@ def linear_register_tiled(
 ) -> None:
     """Writes y (T, N) = x (T, K) w (K, N) + b (N,) with thread_m x thread_n elements per thread."""
     _check_forward(x, w, b, y)
-    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
-    gemm.launch_register_tiled_gemm(gemm.store, x, w, y, b, **tiles)
+    tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
+    gemm.launch_register_tiled_gemm(gemm.store, x, w, y, tiles, bias=b)
 
 
 def linear_dx_naive(dy: Any, w: Any, dx: Any) -> None:
@@ -128,7 +127,7 @@ def linear_dx_naive(dy: Any, w: Any, dx: Any) -> None:
 def linear_dx_tiled(dy: Any, w: Any, dx: Any, tile: int = 16) -> None:
     """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), through shared memory."""
     _check_dx(dy, w, dx)
-    gemm.launch_tiled_gemm(gemm.store, dy, transposed(w), dx, tile=tile)
+    gemm.launch_tiled_gemm(gemm.store, dy, transposed(w), dx, tile)
 
 
 def linear_dx_register_tiled(
@@ -143,8 +142,8 @@ def linear_dx_register_tiled(
 ) -> None:
     """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), with thread_m x thread_n elements per thread."""
     _check_dx(dy, w, dx)
-    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
-    gemm.launch_register_tiled_gemm(gemm.store, dy, transposed(w), dx, **tiles)
+    tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
+    gemm.launch_register_tiled_gemm(gemm.store, dy, transposed(w), dx, tiles)
 
 
 def linear_dw_naive(x: Any, dy: Any, dw: Any) -> None:
@@ -156,7 +155,7 @@ def linear_dw_naive(x: Any, dy: Any, dw: Any) -> None:
 def linear_dw_tiled(x: Any, dy: Any, dw: Any, tile: int = 16) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N), through shared memory."""
     _check_dw(x, dy, dw)
-    gemm.launch_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tile=tile)
+    gemm.launch_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tile)
 
 
 def linear_dw_register_tiled(
@@ -171,8 +170,8 @@ def linear_dw_register_tiled(
 ) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N) in one pass over T."""
     _check_dw(x, dy, dw)
-    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
-    gemm.launch_register_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, **tiles)
+    tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
+    gemm.launch_register_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tiles)
 
 
 def linear_dw_split_k_atomic(
@@ -188,8 +187,8 @@ def linear_dw_split_k_atomic(
 ) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N); T is cut into split_k parts, added by atomics in any order."""
     _check_dw(x, dy, dw)
-    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
-    gemm.launch_register_tiled_gemm(gemm.accumulate_atomically, transposed(x), dy, dw, split_k=split_k, **tiles)
+    tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
+    gemm.launch_register_tiled_gemm(gemm.accumulate_atomically, transposed(x), dy, dw, tiles, split_k=split_k)
 
 
 def linear_dw_split_k_workspace(
@@ -208,8 +207,8 @@ def linear_dw_split_k_workspace(
     if 0 in dw.shape:
         return
     partials = cuda.device_array((split_k, *dw.shape), FLOAT32)
-    tiles = dict(block_m=block_m, block_n=block_n, block_k=block_k, thread_m=thread_m, thread_n=thread_n)
-    gemm.launch_register_tiled_gemm(gemm.store_partial, transposed(x), dy, partials, split_k=split_k, **tiles)
+    tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
+    gemm.launch_register_tiled_gemm(gemm.store_partial, transposed(x), dy, partials, tiles, split_k=split_k)
     gemm.launch_add_partials(partials, dw)
 
 

@@ -5,7 +5,7 @@
 with the mean and the variance (divided by C, not C - 1) of each row of x (T, C); gamma and beta (C,) may be None,
 which means 1 and 0. With dxhat = dy gamma, and means taken over the row:
 
-    dx = rstd (dxhat - mean(dxhat) - xhat mean(dxhat xhat)),    dgamma = sum over t of dy xhat,    dbeta = sum over t of dy
+    dx = rstd (dxhat - mean(dxhat) - xhat mean(dxhat xhat)),    dgamma = sum_t dy xhat,    dbeta = sum_t dy
 
 The mean over no columns is undefined: C = 0 gives NaN for mean and rstd, as `np.mean` does.
 """

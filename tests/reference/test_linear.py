@@ -7,7 +7,7 @@ RNG = np.random.default_rng(7)
 STEP = 1e-30  # a complex step has no cancellation, so it can be as small as this
 
 
-@pytest.mark.parametrize("T,K,N", [(1, 1, 1), (5, 3, 4), (7, 11, 2)])
+@pytest.mark.parametrize(("T", "K", "N"), [(1, 1, 1), (5, 3, 4), (7, 11, 2)])
 def test_vjp_agrees_with_the_directional_derivative_of_the_forward(T, K, N):
     x, w, b, dy = (RNG.standard_normal(s) for s in ((T, K), (K, N), (N,), (T, N)))
     tx, tw, tb = (RNG.standard_normal(s) for s in ((T, K), (K, N), (N,)))

@@ -7,7 +7,7 @@ RNG = np.random.default_rng(3)
 STEP = 1e-30
 
 
-@pytest.mark.parametrize("V,D,count", [(1, 1, 4), (5, 3, 1), (4, 6, 9)])
+@pytest.mark.parametrize(("V", "D", "count"), [(1, 1, 4), (5, 3, 1), (4, 6, 9)])
 def test_scatter_add_is_the_vjp_of_gather(V, D, count):
     index = RNG.integers(0, V, count)
     x, tx, dy = RNG.standard_normal((V, D)), RNG.standard_normal((V, D)), RNG.standard_normal((count, D))

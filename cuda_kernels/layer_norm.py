@@ -1,0 +1,186 @@
+"""Layer normalisation over the rows of x (T, C), forward: xhat = (x - mean) rstd, rstd = 1 / sqrt(var + eps).
+
+    y (T, C) = xhat gamma + beta        gamma, beta (C,), each may be None; mean, rstd (T,) float32 are saved
+
+x, gamma, beta and y are float32 or bfloat16; arithmetic is float32. The variance is the mean of (x - mean)^2, never
+E[x^2] - E[x]^2, which loses everything once the mean is large. Rows of no columns get NaN for mean and rstd.
+The backward pass is in `layer_norm_backward.py`.
+
+naive:    one thread per row, two passes over the row for the statistics.
+warp:     one warp per row, two passes, sums by shuffles; for short rows.
+block:    one block per row, two passes, sums by shuffles and shared memory; for long rows.
+welford:  one block per row, one pass: each thread keeps a running mean and sum of squares (Welford 1962), which are
+          joined pairwise (Chan, Golub and LeVeque 1979); x is read once for the statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import cuda, float32
+
+from .launch import ceil_div, check_block, check_float32, check_shape, present_or_empty
+from .reduction import FULL_MASK, WARP, block_sum, warp_sum
+
+
+@cuda.jit(device=True)
+def scale_and_shift(xhat, gamma, beta, column):
+    """xhat gamma + beta; an empty gamma or beta means none."""
+    if gamma.shape[0] > 0:
+        xhat *= float32(gamma[column])
+    if beta.shape[0] > 0:
+        xhat += float32(beta[column])
+    return xhat
+
+
+@cuda.jit
+def layer_norm_naive_kernel(x, gamma, beta, eps, y, mean, rstd):
+    row = cuda.grid(1)
+    if row >= x.shape[0]:
+        return
+    columns = x.shape[1]
+    total = float32(0)
+    for column in range(columns):
+        total += float32(x[row, column])
+    m = total / float32(columns)
+    squares = float32(0)
+    for column in range(columns):
+        centred = float32(x[row, column]) - m
+        squares += centred * centred
+    r = float32(1) / math.sqrt(squares / float32(columns) + eps)
+    for column in range(columns):
+        y[row, column] = scale_and_shift((float32(x[row, column]) - m) * r, gamma, beta, column)
+    mean[row] = m
+    rstd[row] = r
+
+
+@cuda.jit
+def layer_norm_warp_kernel(x, gamma, beta, eps, y, mean, rstd):
+    lane = cuda.threadIdx.x % WARP
+    row = cuda.grid(1) // WARP
+    if row >= x.shape[0]:
+        return  # the whole warp leaves: its lanes share the row
+    columns = x.shape[1]
+    total = float32(0)
+    for column in range(lane, columns, WARP):
+        total += float32(x[row, column])
+    m = warp_sum(total) / float32(columns)
+    squares = float32(0)
+    for column in range(lane, columns, WARP):
+        centred = float32(x[row, column]) - m
+        squares += centred * centred
+    r = float32(1) / math.sqrt(warp_sum(squares) / float32(columns) + eps)
+    for column in range(lane, columns, WARP):
+        y[row, column] = scale_and_shift((float32(x[row, column]) - m) * r, gamma, beta, column)
+    if lane == 0:
+        mean[row] = m
+        rstd[row] = r
+
+
+@cuda.jit
+def layer_norm_block_kernel(x, gamma, beta, eps, y, mean, rstd):
+    row, thread, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
+    columns = x.shape[1]
+    total = float32(0)
+    for column in range(thread, columns, threads):
+        total += float32(x[row, column])
+    m = block_sum(total) / float32(columns)
+    squares = float32(0)
+    for column in range(thread, columns, threads):
+        centred = float32(x[row, column]) - m
+        squares += centred * centred
+    r = float32(1) / math.sqrt(block_sum(squares) / float32(columns) + eps)
+    for column in range(thread, columns, threads):
+        y[row, column] = scale_and_shift((float32(x[row, column]) - m) * r, gamma, beta, column)
+    if thread == 0:
+        mean[row] = m
+        rstd[row] = r
+
+
+@cuda.jit(device=True)
+def join_moments(count_a, mean_a, squares_a, count_b, mean_b, squares_b):
+    """Count, mean and sum of squared deviations of two sets of numbers together; a set may be empty."""
+    count = count_a + count_b
+    share = count_b / count if count > float32(0) else float32(0)
+    delta = mean_b - mean_a
+    return count, mean_a + delta * share, squares_a + squares_b + delta * delta * count_a * share
+
+
+@cuda.jit
+def layer_norm_welford_kernel(x, gamma, beta, eps, y, mean, rstd):
+    moments = cuda.shared.array((3, WARP), float32)  # count, mean, sum of squares of each warp
+    row, thread, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
+    columns = x.shape[1]
+    count, m, squares = float32(0), float32(0), float32(0)
+    for column in range(thread, columns, threads):
+        value = float32(x[row, column])
+        count += float32(1)
+        delta = value - m
+        m += delta / count
+        squares += delta * (value - m)
+    for bit in range(5):
+        offset = 16 >> bit
+        other_count = cuda.shfl_down_sync(FULL_MASK, count, offset)
+        other_mean = cuda.shfl_down_sync(FULL_MASK, m, offset)
+        other_squares = cuda.shfl_down_sync(FULL_MASK, squares, offset)
+        count, m, squares = join_moments(count, m, squares, other_count, other_mean, other_squares)
+    if thread % WARP == 0:
+        moments[0, thread // WARP], moments[1, thread // WARP], moments[2, thread // WARP] = count, m, squares
+    cuda.syncthreads()
+    count, m, squares = moments[0, 0], moments[1, 0], moments[2, 0]
+    for warp in range(1, threads // WARP):
+        count, m, squares = join_moments(count, m, squares, moments[0, warp], moments[1, warp], moments[2, warp])
+    m = m if columns > 0 else float32(math.nan)
+    r = float32(1) / math.sqrt(squares / float32(columns) + eps)
+    for column in range(thread, columns, threads):
+        y[row, column] = scale_and_shift((float32(x[row, column]) - m) * r, gamma, beta, column)
+    if thread == 0:
+        mean[row] = m
+        rstd[row] = r
+
+
+def _launch(kernel: Any, blocks: int, threads: int, x: Any, gamma: Any, beta: Any, eps: Any, outputs: Any) -> None:
+    y, mean, rstd = outputs
+    T, C = x.shape
+    check_shape("gamma", gamma, (C,))
+    check_shape("beta", beta, (C,))
+    check_shape("y", y, (T, C))
+    for name, statistic in (("mean", mean), ("rstd", rstd)):
+        check_shape(name, statistic, (T,))
+        check_float32(name, statistic)
+    if T:
+        gamma, beta = present_or_empty(gamma, x.dtype), present_or_empty(beta, x.dtype)
+        kernel[blocks, threads](x, gamma, beta, np.float32(eps), y, mean, rstd)
+
+
+def layer_norm_naive(
+    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 128
+) -> None:
+    """Writes y (T, C), mean and rstd (T,) of x (T, C); one thread per row."""
+    _launch(layer_norm_naive_kernel, ceil_div(x.shape[0], block), block, x, gamma, beta, eps, (y, mean, rstd))
+
+
+def layer_norm_warp(
+    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 128
+) -> None:
+    """Writes y (T, C), mean and rstd (T,) of x (T, C); one warp per row, block / 32 rows per block."""
+    check_block(block)
+    _launch(layer_norm_warp_kernel, ceil_div(x.shape[0], block // WARP), block, x, gamma, beta, eps, (y, mean, rstd))
+
+
+def layer_norm_block(
+    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 256
+) -> None:
+    """Writes y (T, C), mean and rstd (T,) of x (T, C); one block per row, two passes for the statistics."""
+    check_block(block)
+    _launch(layer_norm_block_kernel, x.shape[0], block, x, gamma, beta, eps, (y, mean, rstd))
+
+
+def layer_norm_welford(
+    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 256
+) -> None:
+    """Writes y (T, C), mean and rstd (T,) of x (T, C); one block per row, one pass for the statistics."""
+    check_block(block)
+    _launch(layer_norm_welford_kernel, x.shape[0], block, x, gamma, beta, eps, (y, mean, rstd))

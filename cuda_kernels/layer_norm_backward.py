@@ -1,0 +1,236 @@
+"""Layer normalisation, backward, from the saved mean and rstd (T,): xhat = (x - mean) rstd, dxhat = dy gamma.
+
+    dx (T, C)   = rstd (dxhat - mean_C(dxhat) - xhat mean_C(dxhat xhat))
+    dgamma (C,) += sum_t dy xhat        into the caller's float32 buffer
+    dbeta (C,)  += sum_t dy             into the caller's float32 buffer
+
+dy, x, gamma and dx are float32 or bfloat16; gamma may be None; arithmetic is float32.
+
+dx naive:             one thread per row.
+dx warp:              one warp per row; for short rows.
+dx block:             one block per row; for long rows.
+dgamma_dbeta naive:   one thread per column walks all rows.
+dgamma_dbeta atomic:  blocks of columns by rows_per_block rows add their part by atomics; order left to the hardware.
+dgamma_dbeta two_stage:  the same blocks write their part to a workspace, a second kernel adds the parts in order.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numba import cuda, float32
+
+from .launch import FLOAT32, ceil_div, check_block, check_float32, check_shape, present_or_empty
+from .reduction import WARP, block_sum, warp_sum
+
+# ------------------------------------------------------------------------------------------------------------ dx
+
+
+@cuda.jit(device=True)
+def upstream(dy, gamma, row, column):
+    """dxhat = dy gamma; an empty gamma means none."""
+    value = float32(dy[row, column])
+    if gamma.shape[0] > 0:
+        value *= float32(gamma[column])
+    return value
+
+
+@cuda.jit
+def layer_norm_dx_naive_kernel(dy, x, gamma, mean, rstd, dx):
+    row = cuda.grid(1)
+    if row >= x.shape[0]:
+        return
+    columns, m, r = x.shape[1], mean[row], rstd[row]
+    total, total_xhat = float32(0), float32(0)
+    for column in range(columns):
+        dxhat = upstream(dy, gamma, row, column)
+        total += dxhat
+        total_xhat += dxhat * ((float32(x[row, column]) - m) * r)
+    average, average_xhat = total / float32(columns), total_xhat / float32(columns)
+    for column in range(columns):
+        xhat = (float32(x[row, column]) - m) * r
+        dx[row, column] = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+
+
+@cuda.jit
+def layer_norm_dx_warp_kernel(dy, x, gamma, mean, rstd, dx):
+    lane = cuda.threadIdx.x % WARP
+    row = cuda.grid(1) // WARP
+    if row >= x.shape[0]:
+        return  # the whole warp leaves: its lanes share the row
+    columns, m, r = x.shape[1], mean[row], rstd[row]
+    total, total_xhat = float32(0), float32(0)
+    for column in range(lane, columns, WARP):
+        dxhat = upstream(dy, gamma, row, column)
+        total += dxhat
+        total_xhat += dxhat * ((float32(x[row, column]) - m) * r)
+    average, average_xhat = warp_sum(total) / float32(columns), warp_sum(total_xhat) / float32(columns)
+    for column in range(lane, columns, WARP):
+        xhat = (float32(x[row, column]) - m) * r
+        dx[row, column] = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+
+
+@cuda.jit
+def layer_norm_dx_block_kernel(dy, x, gamma, mean, rstd, dx):
+    row, thread, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
+    columns, m, r = x.shape[1], mean[row], rstd[row]
+    total, total_xhat = float32(0), float32(0)
+    for column in range(thread, columns, threads):
+        dxhat = upstream(dy, gamma, row, column)
+        total += dxhat
+        total_xhat += dxhat * ((float32(x[row, column]) - m) * r)
+    average, average_xhat = block_sum(total) / float32(columns), block_sum(total_xhat) / float32(columns)
+    for column in range(thread, columns, threads):
+        xhat = (float32(x[row, column]) - m) * r
+        dx[row, column] = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+
+
+# ------------------------------------------------------------------------------------------------- dgamma, dbeta
+
+
+@cuda.jit
+def layer_norm_dgamma_dbeta_naive_kernel(dy, x, mean, rstd, dgamma, dbeta):
+    column = cuda.grid(1)
+    if column >= x.shape[1]:
+        return
+    g, b = float32(0), float32(0)
+    for row in range(x.shape[0]):
+        upstream_value = float32(dy[row, column])
+        g += upstream_value * ((float32(x[row, column]) - mean[row]) * rstd[row])
+        b += upstream_value
+    dgamma[column] += g
+    dbeta[column] += b
+
+
+@cuda.jit(device=True)
+def add_atomically(dgamma, dbeta, part, column, g, b):
+    cuda.atomic.add(dgamma, column, g)
+    cuda.atomic.add(dbeta, column, b)
+
+
+@cuda.jit(device=True)
+def store_part(dgamma, dbeta, part, column, g, b):
+    dgamma[part, column] = g
+    dbeta[part, column] = b
+
+
+@functools.cache
+def layer_norm_dgamma_dbeta_parts(finish: Callable[..., None]) -> Any:
+    """The kernel that sums rows_per_block rows per block, one thread per column; grid.x covers parts x columns."""
+
+    @cuda.jit
+    def layer_norm_dgamma_dbeta_parts_kernel(dy, x, mean, rstd, rows_per_block, dgamma, dbeta):
+        threads, columns = cuda.blockDim.x, x.shape[1]
+        column_blocks = (columns + threads - 1) // threads
+        part = cuda.blockIdx.x // column_blocks
+        column = (cuda.blockIdx.x % column_blocks) * threads + cuda.threadIdx.x
+        if column >= columns:
+            return
+        g, b = float32(0), float32(0)
+        for row in range(part * rows_per_block, min((part + 1) * rows_per_block, x.shape[0])):
+            upstream_value = float32(dy[row, column])
+            g += upstream_value * ((float32(x[row, column]) - mean[row]) * rstd[row])
+            b += upstream_value
+        finish(dgamma, dbeta, part, column, g, b)
+
+    return layer_norm_dgamma_dbeta_parts_kernel
+
+
+@cuda.jit
+def layer_norm_add_parts_kernel(dgamma_parts, dbeta_parts, dgamma, dbeta):
+    column = cuda.grid(1)
+    if column >= dgamma.shape[0]:
+        return
+    g, b = float32(0), float32(0)
+    for part in range(dgamma_parts.shape[0]):
+        g += dgamma_parts[part, column]
+        b += dbeta_parts[part, column]
+    dgamma[column] += g
+    dbeta[column] += b
+
+
+# ----------------------------------------------------------------------------------------------------- launchers
+
+
+def _check_saved(dy: Any, x: Any, mean: Any, rstd: Any) -> None:
+    check_shape("dy", dy, tuple(x.shape))
+    check_shape("mean", mean, (x.shape[0],))
+    check_shape("rstd", rstd, (x.shape[0],))
+
+
+def _launch_dx(
+    kernel: Any, blocks: int, threads: int, dy: Any, x: Any, gamma: Any, mean: Any, rstd: Any, dx: Any
+) -> None:
+    _check_saved(dy, x, mean, rstd)
+    check_shape("gamma", gamma, (x.shape[1],))
+    check_shape("dx", dx, tuple(x.shape))
+    if 0 not in x.shape:
+        kernel[blocks, threads](dy, x, present_or_empty(gamma, x.dtype), mean, rstd, dx)
+
+
+def layer_norm_dx_naive(dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128) -> None:
+    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one thread per row."""
+    blocks = ceil_div(x.shape[0], block)
+    _launch_dx(layer_norm_dx_naive_kernel, blocks, block, dy, x, gamma, mean, rstd, dx)
+
+
+def layer_norm_dx_warp(dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128) -> None:
+    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one warp per row."""
+    check_block(block)
+    blocks = ceil_div(x.shape[0], block // WARP)
+    _launch_dx(layer_norm_dx_warp_kernel, blocks, block, dy, x, gamma, mean, rstd, dx)
+
+
+def layer_norm_dx_block(dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 256) -> None:
+    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one block per row."""
+    check_block(block)
+    _launch_dx(layer_norm_dx_block_kernel, x.shape[0], block, dy, x, gamma, mean, rstd, dx)
+
+
+def _check_dgamma_dbeta(dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, rows_per_block: int) -> None:
+    _check_saved(dy, x, mean, rstd)
+    for name, gradient in (("dgamma", dgamma), ("dbeta", dbeta)):
+        check_shape(name, gradient, (x.shape[1],))
+        check_float32(name, gradient)
+    if rows_per_block < 1:
+        raise ValueError(f"rows_per_block={rows_per_block} must be at least 1")
+
+
+def layer_norm_dgamma_dbeta_naive(
+    dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, block: int = 128
+) -> None:
+    """Adds to the float32 buffers dgamma and dbeta (C,) from dy and x (T, C); one thread per column."""
+    _check_dgamma_dbeta(dy, x, mean, rstd, dgamma, dbeta, 1)
+    if 0 not in x.shape:
+        blocks = ceil_div(x.shape[1], block)
+        layer_norm_dgamma_dbeta_naive_kernel[blocks, block](dy, x, mean, rstd, dgamma, dbeta)
+
+
+def layer_norm_dgamma_dbeta_atomic(
+    dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, rows_per_block: int = 64, block: int = 128
+) -> None:
+    """Adds to the float32 buffers dgamma and dbeta (C,) from dy and x (T, C) by atomics, in any order."""
+    _check_dgamma_dbeta(dy, x, mean, rstd, dgamma, dbeta, rows_per_block)
+    if 0 not in x.shape:
+        blocks = ceil_div(x.shape[1], block) * ceil_div(x.shape[0], rows_per_block)
+        kernel = layer_norm_dgamma_dbeta_parts(add_atomically)
+        kernel[blocks, block](dy, x, mean, rstd, rows_per_block, dgamma, dbeta)
+
+
+def layer_norm_dgamma_dbeta_two_stage(
+    dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, rows_per_block: int = 64, block: int = 128
+) -> None:
+    """Adds to the float32 buffers dgamma and dbeta (C,), bit for bit repeatable.
+
+    The scratch is 2 C floats for every rows_per_block rows.
+    """
+    _check_dgamma_dbeta(dy, x, mean, rstd, dgamma, dbeta, rows_per_block)
+    if 0 not in x.shape:
+        T, C = x.shape
+        parts, column_blocks = ceil_div(T, rows_per_block), ceil_div(C, block)
+        dgamma_parts, dbeta_parts = (cuda.device_array((parts, C), FLOAT32) for _ in range(2))
+        kernel = layer_norm_dgamma_dbeta_parts(store_part)
+        kernel[parts * column_blocks, block](dy, x, mean, rstd, rows_per_block, dgamma_parts, dbeta_parts)
+        layer_norm_add_parts_kernel[column_blocks, block](dgamma_parts, dbeta_parts, dgamma, dbeta)
