@@ -1,0 +1,147 @@
+"""Gather of rows, and scatter-add, its backward: y[i] = x[index[i]] and dx[index[i]] += dy[i].
+
+x (V, D), index (I,) of any integer type with 0 <= index < V, y and dy (I, D); dx (V, D) is the caller's float32 buffer,
+into which duplicates add up. x, y and dy are float32 or bfloat16; every sum is float32. The embedding's backward is the
+same with one row left out: indices equal to padding_idx add nothing (a negative padding_idx means that there is none).
+Indices outside the range are the caller's fault: they are not looked for.
+
+gather:              one thread per element of y.
+scatter_add naive:   one thread per element of dx looks through all of index; deterministic, I V D work.
+scatter_add atomic:  one thread per element of dy adds by an atomic; the order of duplicates is left to the hardware.
+scatter_add sorted:  a stable sort of index on the device brings duplicates together, then one block per row of dx adds
+                     them in the order in which they stand in index; deterministic, bit for bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda, float32
+
+from .launch import ceil_div, check_float32, check_shape
+from .stable_argsort import stable_argsort
+
+NO_PADDING = -1
+
+
+@cuda.jit
+def gather_kernel(x, index, y):
+    element = cuda.grid(1)
+    if element >= y.shape[0] * y.shape[1]:
+        return
+    i, column = element // y.shape[1], element % y.shape[1]
+    y[i, column] = x[index[i], column]
+
+
+@cuda.jit
+def scatter_add_naive_kernel(dx, index, dy, padding_idx):
+    element = cuda.grid(1)
+    if element >= dx.shape[0] * dx.shape[1]:
+        return
+    row, column = element // dx.shape[1], element % dx.shape[1]
+    if row == padding_idx:
+        return
+    total = float32(0)
+    for i in range(index.shape[0]):
+        if index[i] == row:
+            total += float32(dy[i, column])
+    dx[row, column] += total
+
+
+@cuda.jit
+def scatter_add_atomic_kernel(dx, index, dy, padding_idx):
+    element = cuda.grid(1)
+    if element >= dy.shape[0] * dy.shape[1]:
+        return
+    i, column = element // dy.shape[1], element % dy.shape[1]
+    row = index[i]
+    if row != padding_idx:
+        cuda.atomic.add(dx, (row, column), float32(dy[i, column]))
+
+
+@cuda.jit
+def segment_starts_kernel(index, order, starts):
+    """starts[v] (V + 1,) = how many indices are below v: where row v begins in the sorted order."""
+    row = cuda.grid(1)
+    if row >= starts.shape[0]:
+        return
+    low, high = 0, order.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if index[order[middle]] < row:
+            low = middle + 1
+        else:
+            high = middle
+    starts[row] = low
+
+
+@cuda.jit
+def scatter_add_sorted_kernel(dx, order, starts, dy, padding_idx):
+    row = cuda.blockIdx.x
+    if row == padding_idx:
+        return
+    for column in range(cuda.threadIdx.x, dx.shape[1], cuda.blockDim.x):
+        total = float32(0)
+        for slot in range(starts[row], starts[row + 1]):
+            total += float32(dy[order[slot], column])
+        dx[row, column] += total
+
+
+def gather(x: Any, index: Any, y: Any, block: int = 256) -> None:
+    """Writes y (I, D): the rows of x (V, D) that index (I,) names."""
+    check_shape("y", y, (index.shape[0], x.shape[1]))
+    elements = y.shape[0] * y.shape[1]
+    if elements:
+        gather_kernel[ceil_div(elements, block), block](x, index, y)
+
+
+def _check(dx: Any, index: Any, dy: Any) -> None:
+    check_shape("dy", dy, (index.shape[0], dx.shape[1]))
+    check_float32("dx", dx)
+
+
+def embedding_backward_naive(dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 128) -> None:
+    """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, padding_idx left out."""
+    _check(dx, index, dy)
+    elements = dx.shape[0] * dx.shape[1]
+    if elements:
+        scatter_add_naive_kernel[ceil_div(elements, block), block](dx, index, dy, padding_idx)
+
+
+def embedding_backward_atomic(dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256) -> None:
+    """As `embedding_backward_naive`, by atomics: the order in which duplicates add up is left to the hardware."""
+    _check(dx, index, dy)
+    elements = dy.shape[0] * dy.shape[1]
+    if elements:
+        scatter_add_atomic_kernel[ceil_div(elements, block), block](dx, index, dy, padding_idx)
+
+
+def embedding_backward_sorted(dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256) -> None:
+    """As `embedding_backward_naive`, bit for bit repeatable at any size; duplicates add up in the order of index.
+
+    The scratch is two int64 per index and one per row of dx, besides 16 for every `block` indices.
+    """
+    _check(dx, index, dy)
+    if 0 in dx.shape or 0 in dy.shape:
+        return
+    V = dx.shape[0]
+    order = stable_argsort(index, V, block)
+    starts = cuda.device_array(V + 1, np.dtype(np.int64))
+    segment_starts_kernel[ceil_div(V + 1, block), block](index, order, starts)
+    scatter_add_sorted_kernel[V, block](dx, order, starts, dy, padding_idx)
+
+
+def scatter_add_naive(dx: Any, index: Any, dy: Any, block: int = 128) -> None:
+    """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names; deterministic."""
+    embedding_backward_naive(dx, index, dy, NO_PADDING, block)
+
+
+def scatter_add_atomic(dx: Any, index: Any, dy: Any, block: int = 256) -> None:
+    """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, by atomics in any order."""
+    embedding_backward_atomic(dx, index, dy, NO_PADDING, block)
+
+
+def scatter_add_sorted(dx: Any, index: Any, dy: Any, block: int = 256) -> None:
+    """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, bit for bit repeatable."""
+    embedding_backward_sorted(dx, index, dy, NO_PADDING, block)
