@@ -1,0 +1,93 @@
+"""What a launch on the CPU executor raises when the kernel, or its launch, is at fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Dim3 = tuple[int, int, int]
+Position = tuple[Dim3, Dim3, str]
+
+
+class KernelFault(Exception):
+    """A launch that failed.
+
+    Attributes
+    ----------
+    message: one line that says what is wrong, with the value and what was expected.
+    kernel: name of the kernel, or None.
+    file, line: where in the kernel's source, or None where it is not known.
+    threads: the threads concerned, each `(block index, thread index, where it stands)`.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str | None = None,
+        file: str | None = None,
+        line: int | None = None,
+        threads: tuple[Position, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kernel = kernel
+        self.file = file
+        self.line = line
+        self.threads = tuple(threads)
+
+    @property
+    def location(self) -> str | None:
+        """`file:line`, or None where the place is not known."""
+        if self.file is None:
+            return None
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    def __str__(self) -> str:
+        where = ", ".join(part for part in (self.kernel and f"kernel {self.kernel}", self.location) if part)
+        return f"{self.message} ({where})" if where else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Keyword-only arguments are lost by the default, and worker processes send faults back by pickle.
+        return _rebuild, (type(self), self.message, dict(self.__dict__))
+
+
+def _rebuild(kind: type[KernelFault], message: str, state: dict[str, Any]) -> KernelFault:
+    fault = kind.__new__(kind, message)
+    fault.args = (message,)
+    fault.__dict__.update(state)
+    return fault
+
+
+class Deadlock(KernelFault):
+    """Every thread that has not exited waits, and nothing can release them."""
+
+
+class NoProgress(KernelFault):
+    """The launch ran past its time limit without ending."""
+
+
+class KernelException(KernelFault):
+    """A `raise` or a failed `assert` in the kernel.
+
+    `exception` is the Python exception, `thread` the `(block index, thread index)` that raised it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        exception: BaseException | None = None,
+        thread: tuple[Dim3, Dim3] | None = None,
+        **place: Any,
+    ) -> None:
+        super().__init__(message, **place)
+        self.exception = exception
+        self.thread = thread
+
+
+class Unsupported(KernelFault):
+    """Something that the CPU executor cannot run: linked device code, unknown inline assembly, a driver call."""
+
+
+class LaunchConfigurationError(KernelFault, ValueError):
+    """A grid, block or shared-memory size that no device accepts."""

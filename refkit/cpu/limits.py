@@ -1,0 +1,45 @@
+"""The limits that a launch must keep, checked before it runs, as the driver does on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .device import ATTRIBUTES
+from .faults import LaunchConfigurationError
+
+AXES = "xyz"
+
+
+def check_launch(
+    kernel: str,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    dynamic_shared_bytes: int,
+    launch_bounds: Any = None,
+    place: dict[str, Any] | None = None,
+) -> None:
+    """Raise `LaunchConfigurationError`, with the value and the limit, if a device would refuse the launch.
+
+    launch_bounds: as given to `@cuda.jit`; its first item is the most threads in a block.
+    place: `file` and `line` of the kernel.
+    """
+
+    def refuse(message: str) -> None:
+        raise LaunchConfigurationError(message, kernel=kernel, **(place or {}))
+
+    for name, extents, attribute in (("grid", grid, "MAX_GRID_DIM_"), ("block", block, "MAX_BLOCK_DIM_")):
+        for axis, extent in zip(AXES, extents):
+            limit = ATTRIBUTES[attribute + axis.upper()]
+            if extent < 1:
+                refuse(f"{name}.{axis} = {extent} in {name} {tuple(extents)}: every dimension must be at least 1")
+            if extent > limit:
+                refuse(f"{name}.{axis} = {extent} exceeds the limit of {limit}")
+    threads = block[0] * block[1] * block[2]
+    if threads > ATTRIBUTES["MAX_THREADS_PER_BLOCK"]:
+        refuse(f"block {tuple(block)} has {threads} threads; the limit is {ATTRIBUTES['MAX_THREADS_PER_BLOCK']}")
+    bound = launch_bounds[0] if isinstance(launch_bounds, (tuple, list)) else launch_bounds
+    if bound is not None and threads > bound:
+        refuse(f"block {tuple(block)} has {threads} threads; the kernel's launch_bounds allow {bound}")
+    shared = ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK"]
+    if not 0 <= dynamic_shared_bytes <= shared:
+        refuse(f"{dynamic_shared_bytes} bytes of dynamic shared memory; the limit is {shared}")

@@ -1,0 +1,50 @@
+"""How launches run on the CPU executor: the settings that `emulate` makes and a launch reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+SANITIZERS = frozenset({"race", "memory", "uninitialized", "barrier"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One way of running launches.
+
+    sanitize: names of the sanitizers that watch, out of `SANITIZERS`.
+    schedule: None runs threads in order and blocks on all cores; an integer seeds the order of warps, lanes and blocks.
+    workers: operating-system threads that run blocks; None takes one per core.
+    timeout: seconds that one launch may take; None takes the executor's own limit.
+    always_raise: a `raise` or a failed `assert` in a kernel ends the launch with `KernelException`, also where the
+        kernel was not compiled with `debug=True` (on a GPU such a thread just returns).
+    """
+
+    sanitize: frozenset[str] = frozenset()
+    schedule: int | None = None
+    workers: int | None = None
+    timeout: float | None = None
+    always_raise: bool = True
+
+    @classmethod
+    def checked(
+        cls,
+        sanitize: Iterable[str] = (),
+        schedule: int | None = None,
+        workers: int | None = None,
+        timeout: float | None = None,
+        always_raise: bool = True,
+    ) -> Settings:
+        """The settings, each value checked; raises TypeError or ValueError that names the value."""
+        if isinstance(sanitize, str):
+            raise TypeError(f"sanitize={sanitize!r}: expected a collection of names, such as ({sanitize!r},)")
+        names = frozenset(sanitize)
+        if unknown := sorted(map(str, names - SANITIZERS)):
+            raise ValueError(f"sanitize: no sanitizer {', '.join(unknown)}; there are {', '.join(sorted(SANITIZERS))}")
+        if schedule is not None and (isinstance(schedule, bool) or not isinstance(schedule, int) or schedule < 0):
+            raise ValueError(f"schedule={schedule!r}: expected None or an integer from 0")
+        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+            raise ValueError(f"workers={workers!r}: expected None or an integer from 1")
+        if timeout is not None and not timeout > 0:
+            raise ValueError(f"timeout={timeout!r}: expected None or seconds above 0")
+        return cls(names, schedule, workers, timeout, bool(always_raise))
