@@ -10,15 +10,20 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 from refkit.reports import ReportError, write
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line instead of argparse's two."""
+        self.exit(2, f"refkit.reports: {message} (--help shows the call)\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status; prints the path of the page."""
-    parser = argparse.ArgumentParser(
-        prog="python -m refkit.reports", description="Writes the HTML report of a run saved with --json."
-    )
+    parser = _Parser(prog="python -m refkit.reports", description="Writes the HTML report of a run saved with --json.")
     parser.add_argument("results", type=Path, help="the JSON file that `python -m refkit.verify all --json FILE` wrote")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder for index.html and the PNG files"
@@ -32,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _load(path: Path) -> dict:
+def _load(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:

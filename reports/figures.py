@@ -121,7 +121,7 @@ def position_figure(worst: WorstView, width: int = 360) -> Drawing | None:
     if grid is None or not grid.count():
         return None
     m, n = grid.shape
-    rows, columns = worst.matrix_shape if math.prod(worst.shape) else (m, n)
+    rows, columns = worst.matrix_shape if all(worst.matrix_shape) else (m, n)
     left, top, right = 48, 22, width - 12
     height = int(min(240, max(28, (right - left) * rows / max(columns, 1))))
     sheet = Sheet(width, top + height + 34)
@@ -157,7 +157,7 @@ def _position_legend(sheet: Sheet, x: float, y: float, not_finite: bool) -> None
 
 
 def _colours(grid: np.ma.MaskedArray) -> np.ndarray:
-    """RGBA (m, n, 4): blue up to the allowed error, red above, violet where not finite, clear where nothing was compared.
+    """RGBA (m, n, 4): blue up to the allowed error, red above, violet where not finite, clear where not compared.
 
     Strength lies in the opacity, so that the same picture reads on light and on dark paper.
     """
@@ -177,7 +177,7 @@ def _colours(grid: np.ma.MaskedArray) -> np.ndarray:
 
 def _worst_cell(worst: WorstView, grid_shape: tuple[int, int]) -> tuple[int, int]:
     """The grid cell of the worst element, from its index where that fits the shape, else the largest cell."""
-    if worst.index and len(worst.index) == len(worst.shape) and math.prod(worst.shape):
+    if worst.index and len(worst.index) == len(worst.shape) and all(worst.matrix_shape):
         row = int(np.ravel_multi_index(worst.index[:-1], worst.shape[:-1], mode="clip")) if len(worst.shape) > 1 else 0
         rows, columns = worst.matrix_shape
         column = min(max(worst.index[-1], 0), columns - 1)

@@ -45,7 +45,7 @@ def read_run(run: Any) -> RunView:
         profile=text(run.get("profile")),
         seed=text(run.get("seed")),
         command=text(run.get("command")),
-        environment=tuple((str(key), text(value)) for key, value in _object(run.get("environment")).items()),
+        environment=tuple((text(key), text(value)) for key, value in _object(run.get("environment")).items()),
         interrupted="interrupted" if interrupted is True else text(interrupted or None),
         checks=count(summary.get("checks"), sum(len(kernel.checks) for kernel in kernels)),
         cases=count(summary.get("cases"), sum(kernel.cases for kernel in kernels)),
@@ -102,8 +102,8 @@ def read_case(entry: Mapping[str, Any]) -> CaseView:
     """One case; dims that are no whole numbers are dropped."""
     absent = entry.get("absent")
     return CaseView(
-        dims={str(key): int(size) for key, size in _object(entry.get("dims")).items() if isinstance(size, int)},
-        layouts={str(key): text(layout) for key, layout in _object(entry.get("layout", entry.get("layouts"))).items()},
+        dims={text(key): int(size) for key, size in _object(entry.get("dims")).items() if isinstance(size, int)},
+        layouts={text(key): text(layout) for key, layout in _object(entry.get("layout", entry.get("layouts"))).items()},
         config=_object(entry.get("config")),
         scenario=text(entry.get("scenario")),
         values=text(entry.get("values")),

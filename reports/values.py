@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 _SPECIAL |= {"infinity": math.inf, "-infinity": -math.inf}
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")  # no font and no HTML page takes these
 
 
 def number(value: Any) -> float | None:
@@ -34,7 +36,7 @@ def count(value: Any, default: int = 0) -> int:
 
 def exceeds(ratio: float | None) -> bool:
     """Whether a measured ratio is a failure; NaN is, a ratio that was not measured is not."""
-    return ratio is not None and not ratio <= 1.0
+    return ratio is not None and not abs(ratio) <= 1.0
 
 
 def severity(ratio: float | None) -> tuple[int, float]:
@@ -51,12 +53,12 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} {text(item)}" for key, item in value.items())
+        return ", ".join(f"{text(key)} {text(item)}" for key, item in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(text(item) for item in value)
     if isinstance(value, float):
         return plain(value)
-    return str(value)
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", str(value))
 
 
 def plain(value: float | None) -> str:

@@ -24,7 +24,7 @@ def synthetic_case(rng: np.random.Generator, dims: tuple[str, ...], ratio: float
     layout = str(rng.choice(["contiguous", "strided", "transposed", "offset", "broadcast"]))
     return {
         "dims": {name: int(rng.choice(SIZES)) if rng.random() < 0.7 else int(rng.integers(1, 300)) for name in dims},
-        "layouts": {"x": layout, "dy": "contiguous"},
+        "layout": {"x": layout, "dy": "contiguous"},
         "config": {"block": int(rng.choice([64, 128, 256]))},
         "scenario": str(rng.choice(["random", "every dim 7", "tile + 1", "a prime"])),
         "values": str(rng.choice(VALUES)),
@@ -68,7 +68,7 @@ def synthetic_worst(rng: np.random.Generator, failing: bool, shape: tuple[int, i
         "expected": 1.25,
         "allowed": 3.2e-6,
         "shape": list(shape),
-        "map": [[round(float(cell), 5) for cell in row] for row in grid],
+        "error_map": [[round(float(cell), 5) for cell in row] for row in grid],
     }
 
 

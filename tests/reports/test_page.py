@@ -1,0 +1,316 @@
+"""The page holds every kernel, failure and replay command, stands alone, and survives odd and hostile records."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+import time
+import zlib
+from copy import deepcopy
+
+import pytest
+
+from refkit.reports import ReportError, write
+from tests.reports.pages import parse
+from tests.reports.synthetic import synthetic_run
+
+HOSTILE = "<script>alert('x')</script>\" onload=\"alert(1)\" $\\frac{1}{0}$ &amp; '"
+
+
+@pytest.fixture(scope="module")
+def run():
+    return synthetic_run(kernels=4, cases=16, failing=(2, 3))
+
+
+@pytest.fixture(scope="module")
+def written(run, tmp_path_factory):
+    return write(run, tmp_path_factory.mktemp("report") / "new" / "folder")
+
+
+@pytest.fixture(scope="module")
+def page(written):
+    return parse(written)
+
+
+def test_verdict_is_the_headline(page):
+    (heading,) = page.all("h1")
+    assert heading.text == "Of 4 kernels, 2 failed"
+    assert heading.attributes["class"] == "bad"
+
+
+def test_verdict_of_a_run_that_holds(tmp_path):
+    (heading,) = parse(write(synthetic_run(kernels=3, cases=4, failing=()), tmp_path)).all("h1")
+    assert heading.text == "All 3 kernels passed"
+    assert heading.attributes["class"] == "good"
+
+
+def test_every_kernel_has_a_row_and_a_section(run, page):
+    names = {kernel["name"] for kernel in run["kernels"]}
+    rows = [row.attributes["data-name"] for row in page.all("tr") if "data-name" in row.attributes]
+    sections = [section.all("h3")[0].text for section in page.all("details", class_="kernel")]
+    assert len(rows) == len(names)
+    assert set(rows) == names
+    assert len(sections) == len(names)
+    assert set(sections) == names
+
+
+def test_failures_come_first_and_are_open(run, page):
+    failed = [kernel["name"] for kernel in run["kernels"] if kernel["status"] == "failed"]
+    rows = [row.attributes["data-name"] for row in page.all("tr") if "data-name" in row.attributes]
+    assert rows[: len(failed)] == failed
+    states = ["open" in section.attributes for section in page.all("details", class_="kernel")]
+    assert states == [True] * len(failed) + [False] * (len(rows) - len(failed))
+
+
+def test_every_failing_check_has_diagnosis_shrunk_case_and_replay(run, page):
+    cards = {card.attributes["data-kernel"]: card for card in page.all("article", class_="failure")}
+    failing = [
+        (kernel, check) for kernel in run["kernels"] for check in kernel["checks"] if check["status"] == "failed"
+    ]
+    assert len(failing) == 3
+    for kernel, check in failing:
+        (fault,) = cards[kernel["name"]].all("div", data_check=check["name"])
+        assert check["diagnosis"] in fault.text
+        assert "shrunk case" in fault.text
+        assert " · ".join(f"{name} {size}" for name, size in check["case"]["dims"].items()) in fault.text
+        assert f"python -m refkit.verify replay {check['case_file']}" in [code.text for code in fault.all("code")]
+        (copy,) = fault.all("button", class_="copy")
+        assert kernel["name"] in copy.attributes["aria-label"]
+
+
+def test_without_a_shrunk_case_the_smallest_failing_one_is_shown(run, tmp_path):
+    changed = deepcopy(run)
+    check = changed["kernels"][2]["checks"][0]
+    del check["case"]
+    failing = [case["dims"] for case in check["cases_data"] if case["ratio"] > 1]
+    smallest = min(failing, key=lambda dims: (math.prod(dims.values()), sum(dims.values())))
+    (fault,) = parse(write(changed, tmp_path)).all("article", data_kernel=changed["kernels"][2]["name"])
+    assert "smallest failing case" in fault.text
+    assert "shrunk" not in fault.text
+    assert " · ".join(f"{name} {size}" for name, size in smallest.items()) in fault.text
+
+
+def test_a_case_file_with_a_space_is_quoted_for_the_shell(run, tmp_path):
+    changed = deepcopy(run)
+    changed["kernels"][2]["checks"][0]["case_file"] = "my cases/it's.json"
+    codes = [code.text for code in parse(write(changed, tmp_path)).all("code")]
+    assert "python -m refkit.verify replay 'my cases/it'\"'\"'s.json'" in codes
+
+
+def test_the_page_needs_no_network_and_no_other_file(written, page):
+    html = written.read_text(encoding="utf-8")
+    assert not re.search(r"https?:|url\((?!#)|@import|//[a-z0-9.-]+\.[a-z]{2,}/", html)
+    links = [
+        (element.tag, value)
+        for element in page.all("")
+        for name, value in element.attributes.items()
+        if name in ("src", "href", "xlink:href", "action", "srcset", "poster", "data")
+    ]
+    assert links
+    assert all(value.startswith(("#", "data:")) for _, value in links), links
+
+
+def test_sorting_attributes_are_numbers_that_order_as_the_ratios(run, page):
+    rows = {row.attributes["data-name"]: row.attributes for row in page.all("tr") if "data-name" in row.attributes}
+    for kernel in run["kernels"]:
+        worst = max(case["ratio"] for check in kernel["checks"] for case in check.get("cases_data", ()))
+        assert float(rows[kernel["name"]]["data-ratio"]) == pytest.approx(worst)
+        assert int(rows[kernel["name"]]["data-cases"]) == kernel["cases"]
+    keys = [button.attributes["data-sort"] for button in page.all("button") if "data-sort" in button.attributes]
+    for attributes in rows.values():
+        assert all(f"data-{key}" in attributes for key in keys)
+    sorts = [heading.attributes["aria-sort"] for heading in page.all("th") if "aria-sort" in heading.attributes]
+    assert sorts.count("ascending") == 1
+    assert len(sorts) == len(keys)
+
+
+def test_figures_say_their_numbers_in_words(run, page):
+    labels = [box.attributes["aria-label"] for box in page.all("div", role="img")]
+    failing = run["kernels"][2]["checks"][0]
+    over = sum(case["ratio"] > 1 for case in failing["cases_data"])
+    assert any("accuracy: 16 cases, median " in label and f", {over} above 1" in label for label in labels)
+    assert any(label.startswith("Sizes tried. ") and " sizes from " in label for label in labels)
+    assert sum(" of 4,096 cells above" in label for label in labels) == 5
+    assert len(labels) == len(page.all("figure")) == len(page.all("svg"))
+
+
+def test_ids_are_unique_and_links_lead_to_them(page):
+    ids = [element.attributes["id"] for element in page.all("") if "id" in element.attributes]
+    targets = {element.attributes["href"] for element in page.all("a")}
+    outside_figures = [name for name in ids if not re.fullmatch(r"(image|[mp])?[0-9a-f]{10}", name)]
+    assert len(outside_figures) == len(set(outside_figures))
+    assert targets <= {f"#{name}" for name in ids}
+
+
+def test_figures_follow_the_colours_of_the_page(page):
+    for svg in page.all("svg"):
+        styles = " ".join(element.attributes.get("style", "") for element in svg.all(""))
+        assert "var(--fig-" in styles
+        assert not re.search(r"(fill|stroke): ?#(?!000000)", styles)
+
+
+def test_hostile_names_stay_text(run, tmp_path):
+    changed = deepcopy(run)
+    for kernel in changed["kernels"][1:4]:
+        kernel.update(name=HOSTILE, operator=HOSTILE, precision=HOSTILE, source=HOSTILE, message=HOSTILE)
+        for check in kernel["checks"]:
+            check.update(
+                name=HOSTILE, message=HOSTILE, diagnosis=HOSTILE, bound=HOSTILE, findings=[HOSTILE, {"kind": HOSTILE}]
+            )
+            for case in check.get("cases_data", ()):
+                case.update(dims={HOSTILE: 3}, scenario=HOSTILE, values=HOSTILE, config={HOSTILE: HOSTILE})
+            if check.get("worst"):
+                check["worst"]["output"] = HOSTILE
+    changed["kernels"][2]["checks"][0]["case_file"] = HOSTILE
+    changed["kernels"][2]["status"] = HOSTILE
+    changed["environment"] = {HOSTILE: HOSTILE}
+    changed["backend"] = HOSTILE
+    page = parse(write(changed, tmp_path))
+    assert len(page.all("script")) == 1
+    assert not [e for e in page.all("") for name in e.attributes if name.startswith("on")]
+    assert sum(section.all("h3")[0].text == HOSTILE for section in page.all("details", class_="kernel")) == 3
+    assert all(file.parent == tmp_path for file in tmp_path.rglob("*"))
+
+
+def test_names_that_no_font_and_no_file_takes(tmp_path):
+    run = synthetic_run(kernels=2, cases=2, failing=())
+    name = "a\x00\x1b\ud800\n漢字/../../x"
+    run["kernels"][0]["name"] = name
+    for check in run["kernels"][0]["checks"]:
+        check["name"] = name
+        for case in check.get("cases_data", ()):
+            case["dims"] = {name: 3}
+    write(run, tmp_path / "out")
+    assert {path.parent for path in tmp_path.rglob("*.png")} == {tmp_path / "out"}
+    assert "a\N{REPLACEMENT CHARACTER}" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_odd_ratios_are_shown_and_nan_fails(run, tmp_path):
+    changed = deepcopy(run)
+    odd = [math.nan, math.inf, "NaN", "Infinity", "-Infinity", None, 0, 1e-300, 1e300, True, "text", {}]
+    cases = changed["kernels"][0]["checks"][0]["cases_data"]
+    for case, ratio in zip(cases, odd):
+        case["ratio"] = ratio
+    changed["kernels"][0]["checks"][0]["worst"]["error_map"] = [["NaN", None], [math.inf, 0.5]]
+    changed["kernels"][1]["checks"] = [
+        {"name": "accuracy", "status": "error", "worst_ratio": "NaN", "cases_data": [{"dims": {"T": 0}, "ratio": None}]}
+    ]
+    changed["kernels"][1]["status"] = "error"
+    page = parse(write(changed, tmp_path))
+    labels = [box.attributes["aria-label"] for box in page.all("div", role="img")]
+    assert any("accuracy: 12 cases, " in label and "worst NaN, 6 above 1" in label for label in labels)
+    assert any("2 of 3 cells above" in label for label in labels)
+    rows = {row.attributes["data-name"]: row.attributes for row in page.all("tr") if "data-name" in row.attributes}
+    assert float(rows[changed["kernels"][0]["name"]]["data-ratio"]) > 1e308
+
+
+@pytest.mark.parametrize(
+    "kernels",
+    [
+        [],
+        [{}],
+        [{"name": "bare", "status": "passed"}],
+        [{"name": "skipped", "status": "skipped", "message": "needs a GPU", "checks": []}],
+        [{"name": "dead", "status": "error", "message": "the worker died"}],
+        [
+            {
+                "name": "odd",
+                "status": "failed",
+                "checks": [{"name": "c", "status": "failed", "worst": {"error_map": [[]]}}],
+            }
+        ],
+        [{"name": "odd", "checks": "none", "cases": "many", "seconds": None}, None, 3],
+        [
+            {
+                "name": "c",
+                "checks": [{"cases_data": [{"dims": {"R": 0, "C": 10**9}, "ratio": 0.1}, {"dims": None}], "worst": []}],
+            }
+        ],
+        [
+            {
+                "name": "v",
+                "checks": [{"worst": {"output": "y", "index": [9, 9], "shape": [0, 4], "error_map": [0.1, 2]}}],
+            }
+        ],
+        [{"name": "big", "checks": [{"worst": {"index": [5], "shape": [200], "error_map": [[0.1] * 200] * 100}}]}],
+    ],
+    ids=lambda kernels: json.dumps(kernels)[:40],
+)
+def test_missing_and_odd_fields_cost_only_their_part(kernels, tmp_path):
+    page = parse(write({"schema": 1, "kernels": kernels}, tmp_path))
+    assert len(page.all("details", class_="kernel")) == sum(isinstance(kernel, dict) for kernel in kernels)
+
+
+@pytest.mark.parametrize(
+    ("run_object", "message"),
+    [
+        ([], "JSON list"),
+        (None, "JSON null"),
+        ({"schema": 2, "kernels": []}, "schema 2"),
+        ({"schema": 1}, "'kernels'"),
+        ({"probes": []}, "'kernels'"),
+    ],
+)
+def test_what_is_not_a_run_is_refused_in_one_line(run_object, message, tmp_path):
+    with pytest.raises(ReportError, match=message) as caught:
+        write(run_object, tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_kernels_of_one_name_keep_their_own_files(tmp_path):
+    run = synthetic_run(kernels=3, cases=3, failing=())
+    for kernel, name in zip(run["kernels"], ("a/b", "a b", "A b")):
+        kernel["name"] = name
+    page = parse(write(run, tmp_path))
+    assert {f"#k-{s}" for s in ("a-b", "a-b-2", "A-b-3")} == {
+        a.attributes["href"] for a in page.all("tr")[1].all("a")
+    } | {a.attributes["href"] for row in page.all("tr")[2:4] for a in row.all("a")}
+    assert len({path.name.lower() for path in tmp_path.glob("*-errors.png")}) == 3
+
+
+def test_the_input_is_left_alone_and_the_page_repeats(run, tmp_path):
+    before = deepcopy(run)
+    first = write(run, tmp_path / "a").read_bytes()
+    assert run == before
+    assert write(run, tmp_path / "b").read_bytes() == first
+
+
+def test_png_files_are_whole_and_not_blank(run, written):
+    files = sorted(written.parent.glob("*.png"))
+    assert len(files) == 4 * 2 + 2 + 3  # two per kernel, the map of each pass, the map of each failing check
+    for file in files:
+        width, height, pixels = _pixels(file.read_bytes())
+        assert width >= 600
+        assert height >= 60
+        assert len(set(pixels)) > 20, f"{file.name} is blank"
+
+
+def test_a_hundred_kernels_stay_within_15_mb(tmp_path):
+    run = synthetic_run(kernels=10, cases=120, failing=(1, 4, 7))
+    size = write(run, tmp_path).stat().st_size
+    assert size * 10 < 15e6
+
+
+def test_25_kernels_take_less_than_10_seconds(tmp_path):
+    run = synthetic_run(kernels=5, cases=40, failing=(3,))
+    start = time.process_time()
+    write(run, tmp_path)
+    assert (time.process_time() - start) * 5 < 10
+
+
+def _pixels(data: bytes) -> tuple[int, int, bytes]:
+    """Width, height and the decompressed rows of a PNG; AssertionError where a chunk is damaged."""
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, body, header = 8, b"", b""
+    while at < len(data):
+        (length,) = struct.unpack(">I", data[at : at + 4])
+        chunk = data[at + 4 : at + 8 + length]
+        assert struct.unpack(">I", data[at + 8 + length : at + 12 + length])[0] == zlib.crc32(chunk)
+        header = chunk[4:] if chunk[:4] == b"IHDR" else header
+        body += chunk[4:] if chunk[:4] == b"IDAT" else b""
+        at += 12 + length
+    width, height = struct.unpack(">II", header[:8])
+    return width, height, zlib.decompress(body)
