@@ -1,0 +1,136 @@
+"""Layer normalisation of the rows of x (T, C) with saved mean and rstd, its dx, dgamma and dbeta."""
+
+from refkit.cuda_kernels import layer_norm as kernels
+from refkit.cuda_kernels import layer_norm_backward as backward_kernels
+from refkit.reference.layer_norm import layer_norm, layer_norm_dgamma_dbeta, layer_norm_dx
+from refkit.verify import Dim, In, InOut, KernelSpec, Out, Scalar
+
+T, C = Dim("T", min=0), Dim("C")
+MANY_T = Dim("T", min=0, max=70_000)  # more rows than a grid has blocks along y
+
+OPERATOR = "layer_norm"
+BLOCK = {"block": [32, 96]}
+PARTS = {"rows_per_block": [1, 5], "block": [64]}
+
+
+def forward(T=T, dtype="float32"):
+    return dict(
+        x=In(T, C, dtype=dtype),
+        gamma=In(C, dtype=dtype, optional=True),
+        beta=In(C, dtype=dtype, optional=True),
+        eps=Scalar([1e-5, 1e-3, 0.25]),
+        y=Out(T, C, dtype=dtype),
+        mean=Out(T),
+        rstd=Out(T),
+    )
+
+
+def backward_x(T=T, dtype="float32"):
+    return dict(
+        dy=In(T, C, dtype=dtype),
+        x=In(T, C, dtype=dtype),
+        gamma=In(C, dtype=dtype, optional=True),
+        mean=In(T, values="normal"),
+        rstd=In(T, values="positive"),
+        dx=Out(T, C, dtype=dtype),
+    )
+
+
+def backward_parameters(T=T, dtype="float32"):
+    return dict(
+        dy=In(T, C, dtype=dtype),
+        x=In(T, C, dtype=dtype),
+        mean=In(T, values="normal"),
+        rstd=In(T, values="positive"),
+        dgamma=InOut(C),
+        dbeta=InOut(C),
+    )
+
+
+def parameters_accumulated(dy, x, mean, rstd, dgamma, dbeta):
+    g, b = layer_norm_dgamma_dbeta(dy, x, mean, rstd)
+    return dgamma + g, dbeta + b
+
+
+layer_norm_naive_spec = KernelSpec(
+    launch=kernels.layer_norm_naive, reference=layer_norm, args=forward(), configs={"block": [32]}, nonfinite=True
+)
+layer_norm_warp_spec = KernelSpec(
+    launch=kernels.layer_norm_warp, reference=layer_norm, args=forward(MANY_T), configs=BLOCK, nonfinite=True
+)
+layer_norm_block_spec = KernelSpec(
+    launch=kernels.layer_norm_block, reference=layer_norm, args=forward(MANY_T), configs=BLOCK, nonfinite=True
+)
+layer_norm_welford_spec = KernelSpec(
+    launch=kernels.layer_norm_welford, reference=layer_norm, args=forward(), configs=BLOCK
+)
+layer_norm_block_bf16_spec = KernelSpec(
+    launch=kernels.layer_norm_block, reference=layer_norm, args=forward(dtype="bfloat16"), configs={"block": [96]}
+)
+
+layer_norm_dx_naive_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dx_naive,
+    reference=layer_norm_dx,
+    args=backward_x(),
+    configs={"block": [32]},
+    derivative_of=layer_norm,
+)
+layer_norm_dx_warp_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dx_warp,
+    reference=layer_norm_dx,
+    args=backward_x(MANY_T),
+    configs=BLOCK,
+    derivative_of=layer_norm,
+)
+layer_norm_dx_block_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dx_block,
+    reference=layer_norm_dx,
+    args=backward_x(),
+    configs=BLOCK,
+    derivative_of=layer_norm,
+)
+layer_norm_dx_block_bf16_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dx_block,
+    reference=layer_norm_dx,
+    args=backward_x(dtype="bfloat16"),
+    configs={"block": [96]},
+    derivative_of=layer_norm,
+)
+
+layer_norm_dgamma_dbeta_naive_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dgamma_dbeta_naive,
+    reference=parameters_accumulated,
+    args=backward_parameters(),
+    configs={"block": [32]},
+    derivative_of=layer_norm,
+)
+layer_norm_dgamma_dbeta_atomic_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dgamma_dbeta_atomic,
+    reference=parameters_accumulated,
+    args=backward_parameters(),
+    configs=PARTS,
+    deterministic=False,
+    derivative_of=layer_norm,
+)
+layer_norm_dgamma_dbeta_two_stage_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dgamma_dbeta_two_stage,
+    reference=parameters_accumulated,
+    args=backward_parameters(MANY_T),
+    configs=PARTS,
+    derivative_of=layer_norm,
+)
+layer_norm_dgamma_dbeta_two_stage_bf16_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.layer_norm_dgamma_dbeta_two_stage,
+    reference=parameters_accumulated,
+    args=backward_parameters(dtype="bfloat16"),
+    configs={"rows_per_block": [5], "block": [64]},
+    derivative_of=layer_norm,
+)
