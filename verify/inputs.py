@@ -200,7 +200,7 @@ def integer_lane_bound(spec: KernelSpec, case: Case, argument: ArrayArgument) ->
 
 
 def scalar_choices(declared: Scalar, lane: str) -> tuple[float | int, ...]:
-    """The values that a scalar is drawn from: in the integer-exact lane small integers, or else powers of two, if any."""
+    """What a scalar is drawn from: in the integer-exact lane its small integers, or else its powers of two, if any."""
     if lane != "integers" or declared.dtype not in FORMATS:
         return declared.values
     whole = tuple(value for value in declared.values if abs(value) <= 8 and float(value).is_integer())

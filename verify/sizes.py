@@ -46,9 +46,10 @@ def nearest(
     if spec.requires is not None and spec.possible(start):
         named = signatures.pick(spec.requires, start, names)
         names = [name for name in names if name in named]
-    for direction in (-1, 1):
+    # An empty array tests little: 0 is a last resort where it was not the wish.
+    for direction, zero in ((-1, False), (1, False), (-1, True)):
         for candidate in _around(spec, start, names, direction):
-            if spec.admits(candidate, config):
+            if (zero or all(candidate[name] or not start[name] for name in names)) and spec.admits(candidate, config):
                 return candidate
     return None
 
@@ -98,13 +99,16 @@ def within(
 
     The dim `keep` stays as it is, at whatever cost. None where nothing was found.
     """
-    wish = dict(dims)
-    while True:
-        found = nearest(spec, wish, config)
-        if found is None or budget.allows(spec, found):
-            return found
-        shrinkable = {name: size for name, size in found.items() if name != keep and size > spec.dims[name].least}
-        if not shrinkable:
+    found = nearest(spec, dims, config)
+    settled = {keep}
+    while found is not None and not budget.allows(spec, found):
+        movable = {name: size for name, size in found.items() if name not in settled}
+        if not movable:
             return found if keep else None
-        largest = max(shrinkable, key=shrinkable.__getitem__)
-        wish = {**found, largest: found[largest] // 2}
+        largest = max(movable, key=movable.__getitem__)
+        smaller = nearest(spec, {**found, largest: found[largest] // 2}, config)
+        if smaller is None or smaller[largest] >= found[largest] or (keep and smaller[keep] != found[keep]):
+            settled.add(largest)
+        else:
+            found = smaller
+    return found

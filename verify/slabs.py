@@ -158,7 +158,7 @@ class Slab:
         if layout == "broadcast" and array.size > 1 and not any(array.shape[axis] > 1 for axis in axes):
             raise ValueError("layout is 'broadcast'; expected values that are constant along some axis")
         slab = cls._empty(array.shape, array.dtype, layout, axes, rng)
-        slab._writable(slab.image)[...] = array
+        slab._view(slab.image)[...] = array
         return slab
 
     @classmethod
@@ -207,7 +207,7 @@ class Slab:
 
     def elements(self, image: np.ndarray) -> np.ndarray:
         """The array that lies in `image`, a read-only view of it."""
-        array = self._writable(image)
+        array = self._view(image)
         array.flags.writeable = False
         return array
 
@@ -222,7 +222,7 @@ class Slab:
         same = self._element_bytes(image) == self._element_bytes(self.image)
         return np.asarray(same.all(axis=-1))
 
-    def _writable(self, image: np.ndarray) -> np.ndarray:
+    def _view(self, image: np.ndarray) -> np.ndarray:
         return np.ndarray(self.shape, self.dtype, buffer=image, offset=self.offset, strides=self.strides)
 
     def _element_bytes(self, image: np.ndarray) -> np.ndarray:

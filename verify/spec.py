@@ -155,7 +155,7 @@ class KernelSpec:
         if self.derivative_of is not None:
             signatures.check_names(self.derivative_of, "derivative_of", allowed, outputs, self.source)
         if self.requires is not None:
-            arguments = {name: "it is an argument; requires takes dims and configs" for name in self.args}
+            arguments = dict.fromkeys(self.args, "it is an argument; requires takes dims and configs")
             names = [*self.dims, *self.configs]
             signatures.check_names(self.requires, "requires", names, arguments, self.source)
 
