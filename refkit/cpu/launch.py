@@ -1,0 +1,208 @@
+"""One launch: arguments packed, control blocks filled, workers run, faults turned into exceptions."""
+
+import os
+import time
+from concurrent.futures import Future, wait
+from typing import Any
+
+import numpy as np
+
+from . import packing, printing
+from .faults import Deadlock, KernelException, KernelFault, NoProgress, Position
+from .kernel import CompiledKernel, KernelCache
+from .runtime import layout
+from .settings import Settings
+from .workers import Worker, worker_pool
+
+DEFAULT_TIMEOUT = 120.0  # seconds
+_SMALL_LAUNCH = 1 << 14  # CUDA threads; below it one core is faster than two
+_RESIDENT_THREADS = 1 << 14
+_kernels = KernelCache()
+
+
+def launch(
+    dispatcher: Any,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    dynamic_shared_bytes: int,
+    arguments: tuple[Any, ...],
+    settings: Settings,
+    *,
+    cooperative: bool = False,
+) -> None:
+    """Runs a kernel on the CPU; returns when it has ended.
+
+    Raises `KernelFault` subclasses: `Deadlock`, `NoProgress`, `KernelException`, `Unsupported`; and what Numba raises
+    where the kernel does not compile for these arguments.
+    """
+    types = packing.argument_types(dispatcher, arguments)
+    kernel = _kernels.get(dispatcher.py_func, types, fastmath=bool(dispatcher.targetoptions.get("fastmath")))
+    packed = packing.pack(kernel.argument_types, arguments)
+    _Run(kernel, grid, block, dynamic_shared_bytes, packed.words, settings).execute()
+
+
+class _Run:
+    """The control blocks of one launch and the workers that execute it."""
+
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        dynamic_shared_bytes: int,
+        arguments: np.ndarray,
+        settings: Settings,
+    ) -> None:
+        self.kernel, self.grid, self.block, self.settings = kernel, grid, block, settings
+        self.arguments = arguments
+        self.blocks = grid[0] * grid[1] * grid[2]
+        self.threads = block[0] * block[1] * block[2]
+        self.dynamic_shared_bytes = dynamic_shared_bytes
+        self.shared_bytes = -(-kernel.shared_bytes // 16) * 16 + dynamic_shared_bytes
+        self.printer = printing.PrintBuffer()
+        self.launch_block = self._launch_block()
+        self.resident = self._resident()
+
+    def _launch_block(self) -> np.ndarray:
+        words = np.zeros(layout.LAUNCH_WORDS, np.int64)
+        words[layout.LAUNCH_BLOCKS] = words[layout.LAUNCH_BLOCK_SPAN] = self.blocks
+        words[layout.LAUNCH_BLOCK_FACTOR] = 1
+        if self.settings.schedule is not None and self.blocks > 1:
+            random = np.random.default_rng(self.settings.schedule)
+            words[layout.LAUNCH_BLOCK_SPAN] = 1 << (self.blocks - 1).bit_length()
+            words[layout.LAUNCH_BLOCK_FACTOR] = 2 * int(random.integers(1 << 30)) + 1
+            words[layout.LAUNCH_BLOCK_OFFSET] = int(random.integers(1 << 30))
+            if words[layout.LAUNCH_BLOCK_SPAN] == self.blocks:
+                words[layout.LAUNCH_BLOCK_SPAN] *= 2  # equal values mean "in order"
+        words[layout.LAUNCH_ARGUMENTS] = self.arguments.ctypes.data
+        words[layout.LAUNCH_ENTRY] = self.kernel.entry
+        words[layout.LAUNCH_SHARED_BYTES] = self.shared_bytes
+        words[layout.LAUNCH_THREADS_PER_BLOCK] = self.threads
+        words[layout.LAUNCH_PRINT_BUFFER] = self.printer.address
+        words[layout.LAUNCH_PRINT_CAPACITY] = self.printer.capacity
+        return words
+
+    def _resident(self) -> int:
+        """How many blocks one worker holds at once."""
+        if self.kernel.grid_barrier:
+            return self.blocks
+        if self.kernel.spins:
+            return max(1, min(self.blocks, _RESIDENT_THREADS // self.threads))
+        return 1
+
+    def _worker_count(self) -> int:
+        if self.settings.schedule is not None or self.kernel.grid_barrier:
+            return 1
+        if self.blocks * self.threads < _SMALL_LAUNCH and self.settings.workers is None:
+            return 1
+        if self.kernel.spins and self.blocks <= self.resident:
+            return 1
+        return max(1, min(self.settings.workers or os.cpu_count() or 1, self.blocks))
+
+    def execute(self) -> None:
+        """Runs the launch to its end and raises what went wrong."""
+        if self.blocks == 0 or self.threads == 0:
+            return
+        count = self._worker_count()
+        workers = [
+            Worker.prepare(
+                self.kernel,
+                self.launch_block,
+                grid=self.grid,
+                block=self.block,
+                resident=self.resident,
+                shared_bytes=self.shared_bytes,
+                dynamic_shared_bytes=self.dynamic_shared_bytes,
+                schedule=self.settings.schedule,
+                index=index,
+            )
+            for index in range(count)
+        ]
+        try:
+            timed_out = self._run(workers)
+            self.printer.flush(int(self.launch_block[layout.LAUNCH_PRINT_USED]))
+            self._raise_fault(workers, timed_out)
+        finally:
+            for worker in workers:
+                worker.release()
+
+    def _run(self, workers: list[Worker]) -> bool:
+        """Runs the workers; returns whether the time limit stopped them. An interrupt stops them and is raised again."""
+        limit = self.settings.timeout or DEFAULT_TIMEOUT
+        futures = [worker_pool().submit(worker.run) for worker in workers]
+        deadline = time.monotonic() + limit
+        stopped = False
+        try:
+            for future in futures:
+                while not _finished(future, max(0.0, deadline - time.monotonic()) if not stopped else 10.0):
+                    if stopped:
+                        raise NoProgress("a loop without a poll does not end", **self._place(None))
+                    self.launch_block[layout.LAUNCH_STOP] = 1
+                    stopped = True
+        except BaseException:
+            self.launch_block[layout.LAUNCH_STOP] = 1
+            for future in futures:
+                _finished(future, 10.0)
+            raise
+        for future in futures:
+            future.result()
+        return stopped
+
+    def _place(self, site: int | None) -> dict[str, Any]:
+        file, line = self.kernel.file, self.kernel.line
+        if site is not None and 0 <= site < len(self.kernel.sites):
+            file, line = self.kernel.sites[site]
+        return {"kernel": self.kernel.name, "file": file, "line": line or self.kernel.line}
+
+    def _raise_fault(self, workers: list[Worker], timed_out: bool) -> None:
+        if code := int(self.launch_block[layout.LAUNCH_EXCEPTION]):
+            self._raise_exception(code)
+        for worker in workers:
+            if worker.status == layout.DEADLOCKED:
+                raise self._fault(Deadlock, worker, "no thread can go on")
+        if timed_out:
+            limit = self.settings.timeout or DEFAULT_TIMEOUT
+            for worker in workers:
+                if worker.status == layout.STOPPED:
+                    raise self._fault(NoProgress, worker, f"the kernel did not end within {limit:g} s")
+
+    def _fault(self, kind: type[KernelFault], worker: Worker, what: str) -> KernelFault:
+        positions, site = worker.positions()
+        return kind(f"{what}: {summary(positions)}", threads=positions, **self._place(site))
+
+    def _raise_exception(self, code: int) -> None:
+        if not self.settings.always_raise:
+            return
+        kind, arguments, location = self.kernel.exceptions.get(code, (RuntimeError, (f"code {code}",), None))
+        thread = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_THREAD]), self.block)
+        block = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_BLOCK]), self.grid)
+        exception = kind(*(arguments or ()))
+        file, line = (location[1], location[2]) if location else (self.kernel.file, self.kernel.line)
+        raise KernelException(
+            f"{kind.__name__}: {exception} (block {block}, thread {thread})",
+            exception=exception,
+            thread=(block, thread),
+            kernel=self.kernel.name,
+            file=file,
+            line=line,
+        ) from exception
+
+
+def _finished(future: "Future[None]", seconds: float) -> bool:
+
+    return bool(wait([future], timeout=seconds).done)
+
+
+def summary(positions: tuple[Position, ...]) -> str:
+    """The waiting threads in one line, those that wait at the same place counted together."""
+    groups: dict[str, list[Position]] = {}
+    for position in positions:
+        groups.setdefault(position[2], []).append(position)
+    parts = []
+    for where, members in groups.items():
+        block, thread, _ = members[0]
+        count = f"{len(members)} threads" if len(members) > 1 else "1 thread"
+        parts.append(f"{count} (first: block {block}, thread {thread}) {where}")
+    return "; ".join(parts) if parts else "no thread has reached a place where it can be stopped"
+
+

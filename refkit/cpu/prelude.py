@@ -1,0 +1,143 @@
+"""The device operations that are a few instructions each, as IR text: special registers, shared memory, fences, adapters.
+
+What needs the scheduler is in `runtime/device.py`; here are its adapters for operations that return a structure, which
+the C convention of the runtime cannot.
+"""
+
+from .runtime import layout
+
+_THREAD_WORD = {
+    "tid.x": layout.THREAD_TID_X,
+    "tid.y": layout.THREAD_TID_Y,
+    "tid.z": layout.THREAD_TID_Z,
+    "laneid": layout.THREAD_LANE,
+    "warpid": layout.THREAD_WARP,
+}
+_BLOCK_WORD = {
+    "ctaid.x": layout.BLOCK_CTAID_X,
+    "ctaid.y": layout.BLOCK_CTAID_Y,
+    "ctaid.z": layout.BLOCK_CTAID_Z,
+    "ntid.x": layout.BLOCK_NTID_X,
+    "ntid.y": layout.BLOCK_NTID_Y,
+    "ntid.z": layout.BLOCK_NTID_Z,
+    "nctaid.x": layout.BLOCK_NCTAID_X,
+    "nctaid.y": layout.BLOCK_NCTAID_Y,
+    "nctaid.z": layout.BLOCK_NCTAID_Z,
+}
+_LIMIT = {"tid": 1024, "laneid": 32, "warpid": 32, "ntid": 1025, "ctaid": 2**31 - 1, "nctaid": 2**31 - 1}
+
+_ADAPTERS = """
+define linkonce_odr i32 @nvvm.read.ptx.sreg.warpsize(ptr %thread) alwaysinline {
+  ret i32 32
+}
+define linkonce_odr void @nvvm.membar.cta(ptr %thread) alwaysinline {
+  fence seq_cst
+  ret void
+}
+define linkonce_odr void @nvvm.membar.gl(ptr %thread) alwaysinline {
+  fence seq_cst
+  ret void
+}
+define linkonce_odr void @nvvm.membar.sys(ptr %thread) alwaysinline {
+  fence seq_cst
+  ret void
+}
+define linkonce_odr i32 @nvvm.atomic.load.inc.32.p0i32(ptr %thread, ptr %p, i32 %bound) alwaysinline {
+  %old = atomicrmw uinc_wrap ptr %p, i32 %bound monotonic
+  ret i32 %old
+}
+define linkonce_odr i32 @nvvm.atomic.load.dec.32.p0i32(ptr %thread, ptr %p, i32 %bound) alwaysinline {
+  %old = atomicrmw udec_wrap ptr %p, i32 %bound monotonic
+  ret i32 %old
+}
+define linkonce_odr {i32, i1} @rk.pair(i64 %packed) alwaysinline {
+  %low = trunc i64 %packed to i32
+  %shifted = lshr i64 %packed, 32
+  %flag = trunc i64 %shifted to i1
+  %first = insertvalue {i32, i1} poison, i32 %low, 0
+  %both = insertvalue {i32, i1} %first, i1 %flag, 1
+  ret {i32, i1} %both
+}
+define linkonce_odr {i32, i1} @nvvm.shfl.sync.i32(ptr %thread, i32 %site, i32 %mask, i32 %mode, i32 %value, i32 %source, i32 %clamp) alwaysinline {
+  %packed = call i64 @rk.shuffle(ptr %thread, i32 %site, i32 %mask, i32 %mode, i32 %value, i32 %source, i32 %clamp)
+  %result = call {i32, i1} @rk.pair(i64 %packed)
+  ret {i32, i1} %result
+}
+define linkonce_odr {i32, i1} @nvvm.vote.sync(ptr %thread, i32 %site, i32 %mask, i32 %mode, i1 %predicate) alwaysinline {
+  %wide = zext i1 %predicate to i32
+  %packed = call i64 @rk.vote(ptr %thread, i32 %site, i32 %mask, i32 %mode, i32 %wide)
+  %result = call {i32, i1} @rk.pair(i64 %packed)
+  ret {i32, i1} %result
+}
+define linkonce_odr {i32, i1} @nvvm.match.all.sync.i32(ptr %thread, i32 %site, i32 %mask, i32 %value) alwaysinline {
+  %packed = call i64 @rk.match.all.i32(ptr %thread, i32 %site, i32 %mask, i32 %value)
+  %result = call {i32, i1} @rk.pair(i64 %packed)
+  ret {i32, i1} %result
+}
+define linkonce_odr {i32, i1} @nvvm.match.all.sync.i64(ptr %thread, i32 %site, i32 %mask, i64 %value) alwaysinline {
+  %packed = call i64 @rk.match.all.i64(ptr %thread, i32 %site, i32 %mask, i64 %value)
+  %result = call {i32, i1} @rk.pair(i64 %packed)
+  ret {i32, i1} %result
+}
+define linkonce_odr i64 @cudaCGGetIntrinsicHandle(ptr %thread, i32 %scope) alwaysinline {
+  ret i64 1
+}
+define linkonce_odr i32 @cudaCGSynchronize(ptr %thread, i32 %site, i64 %handle, i32 %flags) alwaysinline {
+  call void @rk.grid.barrier(ptr %thread, i32 %site)
+  ret i32 0
+}
+define linkonce_odr i32 @vprintf(ptr %thread, ptr %format, ptr %arguments) alwaysinline {
+  %f = ptrtoint ptr %format to i64
+  %a = ptrtoint ptr %arguments to i64
+  %count = call i32 @rk.print(ptr %thread, i64 %f, i64 %a)
+  ret i32 %count
+}
+"""
+
+
+def _declaration(name: str, return_type: str, arguments: tuple[str, ...]) -> str:
+    return f"declare {return_type} @{name}({', '.join(('ptr', *arguments))})\n"
+
+
+def definitions(*, fibers: bool, shared_bytes: int, runtime: list[tuple[str, str, tuple[str, ...]]]) -> str:
+    """IR text of the small device operations.
+
+    fibers: threads keep their control block for their life, so that reads of it may move freely; in a plain loop over
+    the threads the control block is a local variable that LLVM turns into registers.
+    runtime: the runtime's functions, as (name, return type, argument types after the thread).
+    """
+    invariant = ", !invariant.load !0" if fibers else ""
+    parts = [_declaration(*function) for function in runtime]
+    for register, word in _THREAD_WORD.items():
+        parts.append(
+            f"define linkonce_odr i32 @nvvm.read.ptx.sreg.{register}(ptr %thread) alwaysinline {{\n"
+            f"  %p = getelementptr i64, ptr %thread, i64 {word}\n"
+            f"  %v = load i32, ptr %p, !range !{_range(register)}{invariant}\n  ret i32 %v\n}}\n"
+        )
+    for register, word in _BLOCK_WORD.items():
+        parts.append(
+            f"define linkonce_odr i32 @nvvm.read.ptx.sreg.{register}(ptr %thread) alwaysinline {{\n"
+            f"  %b = getelementptr i64, ptr %thread, i64 {layout.THREAD_BLOCK}\n"
+            f"  %block = load ptr, ptr %b{invariant}\n"
+            f"  %p = getelementptr i64, ptr %block, i64 {word}\n"
+            f"  %v = load i32, ptr %p, !range !{_range(register)}, !invariant.load !0\n  ret i32 %v\n}}\n"
+        )
+    parts.append(
+        "define linkonce_odr ptr @rk.shared(ptr %thread, i64 %offset) alwaysinline {\n"
+        f"  %b = getelementptr i64, ptr %thread, i64 {layout.THREAD_BLOCK}\n"
+        f"  %block = load ptr, ptr %b{invariant}\n"
+        f"  %p = getelementptr i64, ptr %block, i64 {layout.BLOCK_SHARED}\n"
+        "  %base = load ptr, ptr %p, !align !1, !nonnull !0, !invariant.load !0\n"
+        "  %address = getelementptr inbounds i8, ptr %base, i64 %offset\n  ret ptr %address\n}\n"
+        "define linkonce_odr ptr @rk.dynamic_shared(ptr %thread) alwaysinline {\n"
+        f"  %address = call ptr @rk.shared(ptr %thread, i64 {-(-shared_bytes // 16) * 16})\n  ret ptr %address\n}}\n"
+    )
+    parts.append(_ADAPTERS)
+    parts.append("!0 = !{}\n!1 = !{i64 128}\n")
+    limits = sorted(set(_LIMIT.values()))
+    parts.extend(f"!{2 + i} = !{{i32 0, i32 {limit}}}\n" for i, limit in enumerate(limits))
+    return "".join(parts)
+
+
+def _range(register: str) -> int:
+    return 2 + sorted(set(_LIMIT.values())).index(_LIMIT[register.split(".")[0]])

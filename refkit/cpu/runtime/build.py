@@ -1,0 +1,81 @@
+"""Compiles the runtime: the device-side operations that every kernel links, and the scheduler that the process links once."""
+
+import functools
+from typing import Any
+
+from llvmlite import binding as llvm
+from numba.cuda import types
+
+from .. import engine, frontend
+from ..fibers import module_assembly
+from . import device, scheduler
+from .primitives import words_type
+
+_i32, _i64 = types.int32, types.int64
+
+# C name, Python function, return type, argument types. Names with "nvvm." stand for the intrinsics of the same name.
+DEVICE_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
+    ("nvvm.barrier0", device.barrier, types.void, (_i32,)),
+    ("nvvm.barrier0.popc", device.barrier_count, _i32, (_i32, _i32)),
+    ("nvvm.barrier0.and", device.barrier_and, _i32, (_i32, _i32)),
+    ("nvvm.barrier0.or", device.barrier_or, _i32, (_i32, _i32)),
+    ("nvvm.bar.warp.sync", device.warp_sync, types.void, (_i32, _i32)),
+    ("rk.shuffle", device.shuffle, _i64, (_i32, _i32, _i32, _i32, _i32, _i32)),
+    ("rk.vote", device.vote, _i64, (_i32, _i32, _i32, _i32)),
+    ("nvvm.match.any.sync.i32", device.match_any, _i32, (_i32, _i32, _i32)),
+    ("nvvm.match.any.sync.i64", device.match_any, _i32, (_i32, _i32, _i64)),
+    ("rk.match.all.i32", device.match_all, _i64, (_i32, _i32, _i32)),
+    ("rk.match.all.i64", device.match_all, _i64, (_i32, _i32, _i64)),
+    ("rk.activemask.at", device.activemask_at, _i32, (_i32,)),
+    ("rk.grid.barrier", device.grid_barrier, types.void, (_i32,)),
+    ("rk.lane", device.lane, _i32, ()),
+    ("rk.dynamic_shared_bytes", device.dynamic_shared_bytes, _i32, ()),
+    ("rk.poll", device.poll, types.void, (_i32,)),
+    ("rk.spin", device.spin, types.void, (_i32,)),
+    ("rk.yield", device.yield_, types.void, ()),
+    ("rk.exception", device.exception, types.void, (_i32,)),
+    ("rk.print", device.print_record, _i32, (_i64, _i64)),
+)
+
+SCHEDULER_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
+    ("rk_thread_main", scheduler.thread_main, types.void, (words_type, words_type)),
+    ("rk_plain_main", scheduler.plain_main, types.void, (words_type, words_type)),
+    ("rk_run_fibers", scheduler.run_fibers, types.void, (words_type,)),
+    ("rk_run_plain", scheduler.run_plain, types.void, (words_type,)),
+)
+
+
+def _linked(functions: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...], thread_argument: bool) -> llvm.ModuleRef:
+    """One optimised module that holds the named functions; everything else in it is internal."""
+    module = llvm.parse_assembly("")
+    for name, function, return_type, argument_types in functions:
+        arguments = (words_type, *argument_types) if thread_argument else argument_types
+        for text in frontend.device_function_ir(function, return_type(*arguments), name):
+            module.link_in(llvm.parse_assembly(engine.retarget(text)))
+    names = {name for name, *_ in functions}
+    for function in module.functions:
+        if not function.is_declaration and function.name not in names:
+            function.linkage = "internal"
+    engine.optimise(module)
+    return module
+
+
+@functools.cache
+def device_bitcode() -> bytes:
+    """Bitcode of the operations that a kernel calls, to be linked into each kernel."""
+    return _linked(DEVICE_FUNCTIONS, thread_argument=True).as_bitcode()
+
+
+@functools.cache
+def _scheduler() -> engine.LoadedModule:
+    module = _linked(SCHEDULER_FUNCTIONS, thread_argument=False)
+    text = module_assembly() + "declare void @rk_switch()\ndeclare void @rk_start()\n"
+    module.link_in(llvm.parse_assembly(engine.retarget(text)))
+    loaded = engine.load(module)
+    llvm.add_symbol("rk_switch", loaded.address("rk_switch"))
+    return loaded
+
+
+def scheduler_address(name: str) -> int:
+    """The address of a scheduler entry; compiling the scheduler also defines `rk_switch` for the kernels."""
+    return _scheduler().address(name)

@@ -1,0 +1,217 @@
+"""Operations that a kernel calls: barriers, warp operations, polls, exceptions, print.
+
+Each stores what it waits for in the thread's control block and switches to the scheduler, which stores the result and
+switches back. `site` is an index into the kernel's table of source lines.
+"""
+
+from numba import cuda
+
+from .layout import (
+    AT_ACTIVEMASK,
+    AT_BARRIER,
+    AT_GRID_BARRIER,
+    AT_WARP_OPERATION,
+    BARRIER_AND,
+    BARRIER_COUNT,
+    BARRIER_OR,
+    BARRIER_PLAIN,
+    BLOCK_DYNAMIC_SHARED_BYTES,
+    BLOCK_LINEAR,
+    LAUNCH_EXCEPTION,
+    LAUNCH_EXCEPTION_BLOCK,
+    LAUNCH_EXCEPTION_THREAD,
+    LAUNCH_PRINT_BUFFER,
+    LAUNCH_PRINT_CAPACITY,
+    LAUNCH_PRINT_USED,
+    LAUNCH_STOP,
+    MATCH_ALL,
+    MATCH_ANY,
+    POLL_FUEL,
+    THREAD_BLOCK,
+    THREAD_CLAMP,
+    THREAD_FUEL,
+    THREAD_IS_FIBER,
+    THREAD_LANE,
+    THREAD_LINEAR,
+    THREAD_MASK,
+    THREAD_OPERATION,
+    THREAD_PREDICATE,
+    THREAD_RESULT,
+    THREAD_SITE,
+    THREAD_SOURCE,
+    THREAD_STATE,
+    THREAD_VALUE,
+    THREAD_WORKER,
+    VOTE_ALL,
+    WARP_SYNC,
+    WORKER_LAUNCH,
+    WORKER_STACK_POINTER,
+    WORKER_STOPPED_SITE,
+    WORKER_STOPPED_THREAD,
+)
+from .primitives import byte_at, compare_exchange, fetch_add, load, switch, words
+
+
+@cuda.jit(device=True)
+def leave(thread):
+    """Gives way to the scheduler; returns when the scheduler resumes the thread."""
+    worker = words(thread[THREAD_WORKER])
+    switch(thread, worker[WORKER_STACK_POINTER])
+
+
+@cuda.jit(device=True)
+def wait_at_barrier(thread, site, operation, predicate):
+    thread[THREAD_SITE] = site
+    thread[THREAD_OPERATION] = operation
+    thread[THREAD_VALUE] = predicate
+    thread[THREAD_STATE] = AT_BARRIER
+    leave(thread)
+    return thread[THREAD_RESULT]
+
+
+def barrier(thread, site):
+    wait_at_barrier(thread, site, BARRIER_PLAIN, 0)
+
+
+def barrier_count(thread, site, predicate):
+    return wait_at_barrier(thread, site, BARRIER_COUNT, predicate)
+
+
+def barrier_and(thread, site, predicate):
+    return wait_at_barrier(thread, site, BARRIER_AND, predicate)
+
+
+def barrier_or(thread, site, predicate):
+    return wait_at_barrier(thread, site, BARRIER_OR, predicate)
+
+
+@cuda.jit(device=True)
+def wait_for_warp(thread, site, mask, operation, value):
+    thread[THREAD_SITE] = site
+    thread[THREAD_OPERATION] = operation
+    thread[THREAD_MASK] = mask & 0xFFFFFFFF
+    thread[THREAD_VALUE] = value
+    thread[THREAD_STATE] = AT_WARP_OPERATION
+    leave(thread)
+    return thread[THREAD_RESULT]
+
+
+def warp_sync(thread, site, mask):
+    wait_for_warp(thread, site, mask, WARP_SYNC, 0)
+
+
+def shuffle(thread, site, mask, mode, value, source, clamp):
+    """Low half: the value received; bit 32: whether the source lane was in range (PTX ISA, shfl.sync)."""
+    thread[THREAD_SOURCE] = source
+    thread[THREAD_CLAMP] = clamp
+    received = wait_for_warp(thread, site, mask, mode, value)
+    return (received & 0xFFFFFFFF) | (thread[THREAD_PREDICATE] << 32)
+
+
+def vote(thread, site, mask, mode, predicate):
+    """Low half: the ballot; bit 32: the predicate (PTX ISA, vote.sync)."""
+    ballot = wait_for_warp(thread, site, mask, VOTE_ALL + mode, predicate)
+    return (ballot & 0xFFFFFFFF) | (thread[THREAD_PREDICATE] << 32)
+
+
+def match_any(thread, site, mask, value):
+    return wait_for_warp(thread, site, mask, MATCH_ANY, value)
+
+
+def match_all(thread, site, mask, value):
+    same = wait_for_warp(thread, site, mask, MATCH_ALL, value)
+    return (same & 0xFFFFFFFF) | (thread[THREAD_PREDICATE] << 32)
+
+
+def activemask_at(thread, site):
+    thread[THREAD_SITE] = site
+    thread[THREAD_STATE] = AT_ACTIVEMASK
+    leave(thread)
+    return thread[THREAD_RESULT]
+
+
+def grid_barrier(thread, site):
+    thread[THREAD_SITE] = site
+    thread[THREAD_STATE] = AT_GRID_BARRIER
+    leave(thread)
+
+
+def lane(thread):
+    return thread[THREAD_LANE]
+
+
+def dynamic_shared_bytes(thread):
+    block = words(thread[THREAD_BLOCK])
+    return block[BLOCK_DYNAMIC_SHARED_BYTES]
+
+
+@cuda.jit(device=True)
+def give_way(thread):
+    """Ends the thread where the launch is being stopped; else lets others run, where the thread is a fiber."""
+    thread[THREAD_FUEL] = POLL_FUEL
+    worker = words(thread[THREAD_WORKER])
+    launch = words(worker[WORKER_LAUNCH])
+    if load(launch, LAUNCH_STOP) != 0:
+        worker[WORKER_STOPPED_SITE] = thread[THREAD_SITE]
+        worker[WORKER_STOPPED_THREAD] = thread[THREAD_LINEAR]
+        leave(thread)
+    elif thread[THREAD_IS_FIBER] != 0:
+        leave(thread)
+
+
+def poll(thread, site):
+    """Stands in every loop that may not end: the host can stop the thread there."""
+    fuel = thread[THREAD_FUEL] - 1
+    thread[THREAD_FUEL] = fuel
+    if fuel < 0:
+        thread[THREAD_SITE] = site
+        give_way(thread)
+
+
+def spin(thread, site):
+    """Stands in loops that wait for another thread's atomic: every turn lets the others run."""
+    thread[THREAD_SITE] = site
+    give_way(thread)
+
+
+def yield_(thread):
+    give_way(thread)
+
+
+def exception(thread, code):
+    """Records the first exception of the launch; codes below 1 are no exceptions (Numba's calling convention)."""
+    if code > 0:
+        worker = words(thread[THREAD_WORKER])
+        launch = words(worker[WORKER_LAUNCH])
+        if compare_exchange(launch, LAUNCH_EXCEPTION, 0, code) == 0:
+            block = words(thread[THREAD_BLOCK])
+            launch[LAUNCH_EXCEPTION_THREAD] = thread[THREAD_LINEAR]
+            launch[LAUNCH_EXCEPTION_BLOCK] = block[BLOCK_LINEAR]
+
+
+def print_record(thread, format_address, arguments_address):
+    """Appends format address and argument words to the print buffer, as the GPU's own print queue does; the host prints."""
+    worker = words(thread[THREAD_WORKER])
+    launch = words(worker[WORKER_LAUNCH])
+    count = 0
+    position = format_address
+    byte = byte_at(position)
+    while byte != 0:
+        if byte == 37:  # "%"
+            following = byte_at(position + 1)
+            if following == 37:
+                position += 1
+            else:
+                count += 1
+        position += 1
+        byte = byte_at(position)
+    size = 8 * (count + 2)
+    start = fetch_add(launch, LAUNCH_PRINT_USED, size)
+    if start + size <= launch[LAUNCH_PRINT_CAPACITY]:
+        record = words(launch[LAUNCH_PRINT_BUFFER] + start)
+        values = words(arguments_address)
+        record[0] = format_address
+        record[1] = count
+        for i in range(count):
+            record[2 + i] = values[i]
+    return count

@@ -1,0 +1,126 @@
+"""Control blocks shared by generated code, scheduler and host: each is an array of 64-bit words, and these are the word indices.
+
+One launch has one launch block and one worker block per operating-system thread; a worker has one block control block per
+resident CUDA block and one thread control block per CUDA thread.
+"""
+
+# --- thread control block -------------------------------------------------------------------------------------------
+THREAD_STACK_POINTER = 0  # where the fiber continues
+THREAD_STATE = 1
+THREAD_BLOCK = 2  # address of the block control block
+THREAD_WORKER = 3  # address of the worker block
+THREAD_SITE = 4  # the operation at which the thread waits; an index into the kernel's site table
+THREAD_OPERATION = 5  # which barrier reduction, shuffle, vote or match
+THREAD_MASK = 6
+THREAD_VALUE = 7
+THREAD_SOURCE = 8  # shuffle: lane operand
+THREAD_CLAMP = 9  # shuffle: clamp and segment operand
+THREAD_RESULT = 10
+THREAD_PREDICATE = 11
+THREAD_FUEL = 12  # polls left before the thread gives way
+THREAD_TID_X = 13
+THREAD_TID_Y = 14
+THREAD_TID_Z = 15
+THREAD_LINEAR = 16  # rank in the block
+THREAD_LANE = 17
+THREAD_WARP = 18
+THREAD_STACK_TOP = 19
+THREAD_IS_FIBER = 20  # 0 where the threads of a block run as a plain loop and cannot give way
+THREAD_WORDS = 32
+
+# --- thread states --------------------------------------------------------------------------------------------------
+RUNNABLE = 0
+EXITED = 1
+AT_BARRIER = 2
+AT_WARP_OPERATION = 3
+AT_ACTIVEMASK = 4
+AT_GRID_BARRIER = 5
+
+STATE_NAMES = {
+    RUNNABLE: "running",
+    EXITED: "exited",
+    AT_BARRIER: "waits at a block barrier",
+    AT_WARP_OPERATION: "waits at a warp operation",
+    AT_ACTIVEMASK: "waits at activemask",
+    AT_GRID_BARRIER: "waits at a grid barrier",
+}
+
+# --- operations -----------------------------------------------------------------------------------------------------
+BARRIER_PLAIN = 0
+BARRIER_COUNT = 1
+BARRIER_AND = 2
+BARRIER_OR = 3
+
+SHUFFLE_INDEX = 0  # shuffle codes are those of llvm.nvvm.shfl.sync
+SHUFFLE_UP = 1
+SHUFFLE_DOWN = 2
+SHUFFLE_XOR = 3
+VOTE_ALL = 16  # 16 + code of llvm.nvvm.vote.sync
+VOTE_ANY = 17
+VOTE_EQUAL = 18
+VOTE_BALLOT = 19
+MATCH_ANY = 32
+MATCH_ALL = 33
+WARP_SYNC = 48
+
+# --- block control block --------------------------------------------------------------------------------------------
+BLOCK_CTAID_X = 0
+BLOCK_CTAID_Y = 1
+BLOCK_CTAID_Z = 2
+BLOCK_NTID_X = 3
+BLOCK_NTID_Y = 4
+BLOCK_NTID_Z = 5
+BLOCK_NCTAID_X = 6
+BLOCK_NCTAID_Y = 7
+BLOCK_NCTAID_Z = 8
+BLOCK_SHARED = 9  # address of the shared memory
+BLOCK_DYNAMIC_SHARED_BYTES = 10
+BLOCK_THREADS = 11  # address of the first thread control block
+BLOCK_ALIVE = 12
+BLOCK_AT_BARRIER = 13
+BLOCK_LINEAR = 14
+BLOCK_WORDS = 16
+
+# --- worker block ---------------------------------------------------------------------------------------------------
+WORKER_STACK_POINTER = 0  # where the scheduler continues
+WORKER_LAUNCH = 1
+WORKER_BLOCKS = 2  # address of the first block control block
+WORKER_RESIDENT = 3  # how many blocks it holds at once
+WORKER_ALIVE = 4  # threads of the resident group that have not exited
+WORKER_AT_GRID_BARRIER = 5
+WORKER_RANDOM = 6  # state of the schedule's random numbers; 0: threads in order
+WORKER_STATUS = 7
+WORKER_STACK_TOP = 8  # stack of the worker's own fiber (plain loop)
+WORKER_STOPPED_SITE = 9  # plain loop: where the running thread was stopped
+WORKER_STOPPED_THREAD = 10
+WORKER_FIRST_BLOCK = 11
+WORKER_GROUP_BLOCKS = 12
+WORKER_WORDS = 16
+
+# --- launch block ---------------------------------------------------------------------------------------------------
+LAUNCH_NEXT_BLOCK = 0  # the workers take blocks from this counter
+LAUNCH_STOP = 1  # set by the host (time is up, interrupt) or by a worker at fault
+LAUNCH_BLOCKS = 2
+LAUNCH_BLOCK_SPAN = 3  # equal to LAUNCH_BLOCKS, or the power of two above it where the order is permuted
+LAUNCH_BLOCK_FACTOR = 4
+LAUNCH_BLOCK_OFFSET = 5
+LAUNCH_ARGUMENTS = 6  # address of the packed kernel arguments
+LAUNCH_ENTRY = 7  # address of the kernel's entry
+LAUNCH_SHARED_BYTES = 8
+LAUNCH_EXCEPTION = 9  # first exception code raised, with the thread and block that raised it
+LAUNCH_EXCEPTION_THREAD = 10
+LAUNCH_EXCEPTION_BLOCK = 11
+LAUNCH_PRINT_BUFFER = 12
+LAUNCH_PRINT_CAPACITY = 13  # bytes
+LAUNCH_PRINT_USED = 14
+LAUNCH_THREADS_PER_BLOCK = 15
+LAUNCH_WORDS = 24
+
+# --- how a worker ended ---------------------------------------------------------------------------------------------
+DONE = 0
+STOPPED = 1
+DEADLOCKED = 2
+
+POLL_FUEL = 4096
+WARP_SIZE = 32
+SHARED_FILL = 0xFF  # a NaN in every floating format and -1 in every integer: unwritten shared memory shows in results

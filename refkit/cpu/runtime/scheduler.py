@@ -1,0 +1,337 @@
+"""The scheduler of one worker: takes blocks from the launch, runs their threads as fibers, completes barriers and warp operations.
+
+A thread runs until it waits or exits: warps in order and lanes in order, or, with a schedule seed, in an order drawn anew
+for every pass, so that code which relies on an order between two synchronisation points is exposed.
+"""
+
+from numba import cuda
+
+from .layout import (
+    AT_ACTIVEMASK,
+    AT_BARRIER,
+    AT_GRID_BARRIER,
+    AT_WARP_OPERATION,
+    BARRIER_AND,
+    BARRIER_COUNT,
+    BARRIER_OR,
+    BLOCK_ALIVE,
+    BLOCK_AT_BARRIER,
+    BLOCK_CTAID_X,
+    BLOCK_CTAID_Y,
+    BLOCK_CTAID_Z,
+    BLOCK_LINEAR,
+    BLOCK_NCTAID_X,
+    BLOCK_NCTAID_Y,
+    BLOCK_SHARED,
+    BLOCK_THREADS,
+    BLOCK_WORDS,
+    DEADLOCKED,
+    DONE,
+    EXITED,
+    LAUNCH_BLOCK_FACTOR,
+    LAUNCH_BLOCK_OFFSET,
+    LAUNCH_BLOCK_SPAN,
+    LAUNCH_BLOCKS,
+    LAUNCH_ENTRY,
+    LAUNCH_NEXT_BLOCK,
+    LAUNCH_SHARED_BYTES,
+    LAUNCH_STOP,
+    LAUNCH_THREADS_PER_BLOCK,
+    POLL_FUEL,
+    RUNNABLE,
+    SHARED_FILL,
+    STOPPED,
+    THREAD_FUEL,
+    THREAD_RESULT,
+    THREAD_STACK_POINTER,
+    THREAD_STACK_TOP,
+    THREAD_STATE,
+    THREAD_VALUE,
+    THREAD_OPERATION,
+    THREAD_WORDS,
+    WARP_SIZE,
+    WORKER_ALIVE,
+    WORKER_AT_GRID_BARRIER,
+    WORKER_BLOCKS,
+    WORKER_FIRST_BLOCK,
+    WORKER_GROUP_BLOCKS,
+    WORKER_LAUNCH,
+    WORKER_RANDOM,
+    WORKER_RESIDENT,
+    WORKER_STACK_POINTER,
+    WORKER_STACK_TOP,
+    WORKER_STATUS,
+)
+from .primitives import address_of, address_of_plain_main, address_of_start, address_of_thread_main, call_address, fetch_add, fill_bytes, load, switch, words
+from .warp import complete_activemasks, complete_warp_operations
+from ..fibers import FRAME_ENTRY, FRAME_FIRST, FRAME_RETURN, FRAME_SECOND, FRAME_WORDS
+
+
+@cuda.jit(device=True)
+def prepare_stack(top, entry, first, second):
+    """Lays out a fresh stack so that the first switch to it calls `entry(first, second)`; returns its stack pointer."""
+    pointer = top - 8 * FRAME_WORDS
+    frame = words(pointer)
+    for i in range(FRAME_WORDS):
+        frame[i] = 0
+    frame[FRAME_ENTRY] = entry
+    frame[FRAME_FIRST] = first
+    frame[FRAME_SECOND] = second
+    frame[FRAME_RETURN] = address_of_start()
+    return pointer
+
+
+def thread_main(thread, worker):
+    """What a thread's fiber executes: the kernel, then exit."""
+    launch = words(worker[WORKER_LAUNCH])
+    call_address(launch[LAUNCH_ENTRY], thread, worker)
+    thread[THREAD_STATE] = EXITED
+    switch(thread, worker[WORKER_STACK_POINTER])
+
+
+@cuda.jit(device=True)
+def next_random(worker):
+    """A 31-bit random number (xorshift64)."""
+    x = worker[WORKER_RANDOM]
+    x ^= x << 13
+    x ^= (x >> 7) & 0x01FFFFFFFFFFFFFF
+    x ^= x << 17
+    worker[WORKER_RANDOM] = x
+    return (x >> 20) & 0x7FFFFFFF
+
+
+@cuda.jit(device=True)
+def power_of_two_above(n):
+    span = 1
+    while span < n:
+        span *= 2
+    return span
+
+
+@cuda.jit(device=True)
+def resume(worker, thread):
+    switch(worker, thread[THREAD_STACK_POINTER])
+
+
+@cuda.jit(device=True)
+def run_lanes(worker, block, first, count):
+    """Resumes every runnable lane of a warp once; returns how many ran."""
+    ran = 0
+    factor, offset, span = 1, 0, count
+    if worker[WORKER_RANDOM] != 0:
+        span = power_of_two_above(count)
+        factor = next_random(worker) | 1
+        offset = next_random(worker)
+    for i in range(span):
+        index = i
+        if worker[WORKER_RANDOM] != 0:
+            index = (i * factor + offset) & (span - 1)
+        if index < count:
+            thread = words(first + index * (8 * THREAD_WORDS))
+            if thread[THREAD_STATE] == RUNNABLE:
+                ran += 1
+                resume(worker, thread)
+                state = thread[THREAD_STATE]
+                if state == AT_BARRIER:
+                    block[BLOCK_AT_BARRIER] += 1
+                elif state == AT_GRID_BARRIER:
+                    worker[WORKER_AT_GRID_BARRIER] += 1
+                elif state == EXITED:
+                    block[BLOCK_ALIVE] -= 1
+                    worker[WORKER_ALIVE] -= 1
+    return ran
+
+
+@cuda.jit(device=True)
+def run_warp(worker, launch, block, warp, thread_count):
+    """Runs one warp until none of its lanes can go on or all of them have given way; returns how many resumptions it took."""
+    first = block[BLOCK_THREADS] + warp * WARP_SIZE * 8 * THREAD_WORDS
+    count = min(WARP_SIZE, thread_count - warp * WARP_SIZE)
+    total = 0
+    again = True
+    while again:
+        ran = run_lanes(worker, block, first, count)
+        total += ran
+        again = complete_warp_operations(first, count) > 0
+        if not again:
+            again = complete_activemasks(first, count) > 0
+        if again and load(launch, LAUNCH_STOP) != 0:
+            again = False
+    return total
+
+
+@cuda.jit(device=True)
+def release_barrier(block, thread_count):
+    """Gives every waiting thread its barrier result and makes it runnable."""
+    waiting = 0
+    true = 0
+    for t in range(thread_count):
+        thread = words(block[BLOCK_THREADS] + t * (8 * THREAD_WORDS))
+        if thread[THREAD_STATE] == AT_BARRIER:
+            waiting += 1
+            if thread[THREAD_VALUE] != 0:
+                true += 1
+    for t in range(thread_count):
+        thread = words(block[BLOCK_THREADS] + t * (8 * THREAD_WORDS))
+        if thread[THREAD_STATE] == AT_BARRIER:
+            operation = thread[THREAD_OPERATION]
+            result = 0
+            if operation == BARRIER_COUNT:
+                result = true
+            elif operation == BARRIER_AND:
+                result = 1 if true == waiting else 0
+            elif operation == BARRIER_OR:
+                result = 1 if true > 0 else 0
+            thread[THREAD_RESULT] = result
+            thread[THREAD_STATE] = RUNNABLE
+    block[BLOCK_AT_BARRIER] = 0
+
+
+@cuda.jit(device=True)
+def release_grid_barrier(worker, thread_count):
+    for b in range(worker[WORKER_GROUP_BLOCKS]):
+        block = words(worker[WORKER_BLOCKS] + b * (8 * BLOCK_WORDS))
+        for t in range(thread_count):
+            thread = words(block[BLOCK_THREADS] + t * (8 * THREAD_WORDS))
+            if thread[THREAD_STATE] == AT_GRID_BARRIER:
+                thread[THREAD_STATE] = RUNNABLE
+    worker[WORKER_AT_GRID_BARRIER] = 0
+
+
+@cuda.jit(device=True)
+def place_block(block, launch, linear):
+    """Sets a block control block to one block of the grid and poisons its shared memory."""
+    nx, ny = block[BLOCK_NCTAID_X], block[BLOCK_NCTAID_Y]
+    block[BLOCK_LINEAR] = linear
+    block[BLOCK_CTAID_X] = linear % nx
+    block[BLOCK_CTAID_Y] = (linear // nx) % ny
+    block[BLOCK_CTAID_Z] = linear // (nx * ny)
+    block[BLOCK_AT_BARRIER] = 0
+    fill_bytes(block[BLOCK_SHARED], SHARED_FILL, launch[LAUNCH_SHARED_BYTES])
+
+
+@cuda.jit(device=True)
+def start_threads(worker, block, thread_count):
+    entry = address_of_thread_main()
+    for t in range(thread_count):
+        address = block[BLOCK_THREADS] + t * (8 * THREAD_WORDS)
+        thread = words(address)
+        thread[THREAD_STATE] = RUNNABLE
+        thread[THREAD_FUEL] = POLL_FUEL
+        thread[THREAD_STACK_POINTER] = prepare_stack(thread[THREAD_STACK_TOP], entry, address, address_of(worker))
+    block[BLOCK_ALIVE] = thread_count
+
+
+@cuda.jit(device=True)
+def run_pass(worker, launch, thread_count):
+    """One pass over the resident blocks and their warps; returns how many resumptions and releases it made."""
+    group = worker[WORKER_GROUP_BLOCKS]
+    warps = (thread_count + WARP_SIZE - 1) // WARP_SIZE
+    seeded = worker[WORKER_RANDOM] != 0
+    block_span, warp_span = group, warps
+    factor, offset = 1, 0
+    if seeded:
+        block_span, warp_span = power_of_two_above(group), power_of_two_above(warps)
+    progress = 0
+    for i in range(block_span):
+        b = i
+        if seeded:
+            if i == 0:
+                factor, offset = next_random(worker) | 1, next_random(worker)
+            b = (i * factor + offset) & (block_span - 1)
+        if b < group:
+            block = words(worker[WORKER_BLOCKS] + b * (8 * BLOCK_WORDS))
+            if block[BLOCK_ALIVE] > 0:
+                warp_factor, warp_offset = 1, 0
+                if seeded:
+                    warp_factor, warp_offset = next_random(worker) | 1, next_random(worker)
+                for j in range(warp_span):
+                    w = j
+                    if seeded:
+                        w = (j * warp_factor + warp_offset) & (warp_span - 1)
+                    if w < warps:
+                        progress += run_warp(worker, launch, block, w, thread_count)
+                        if load(launch, LAUNCH_STOP) != 0:
+                            return progress
+                if block[BLOCK_AT_BARRIER] > 0 and block[BLOCK_AT_BARRIER] == block[BLOCK_ALIVE]:
+                    release_barrier(block, thread_count)
+                    progress += 1
+    if worker[WORKER_AT_GRID_BARRIER] > 0 and worker[WORKER_AT_GRID_BARRIER] == worker[WORKER_ALIVE]:
+        release_grid_barrier(worker, thread_count)
+        progress += 1
+    return progress
+
+
+@cuda.jit(device=True)
+def run_group(worker, launch):
+    """Runs the resident blocks to their end; returns how that went."""
+    thread_count = launch[LAUNCH_THREADS_PER_BLOCK]
+    while worker[WORKER_ALIVE] > 0:
+        progress = run_pass(worker, launch, thread_count)
+        if load(launch, LAUNCH_STOP) != 0:
+            return STOPPED
+        if progress == 0:
+            return DEADLOCKED
+    return DONE
+
+
+@cuda.jit(device=True)
+def block_at(launch, position):
+    """The block that stands at a position of the launch's block order; -1 for a position that holds none."""
+    span = launch[LAUNCH_BLOCK_SPAN]
+    linear = position
+    if span != launch[LAUNCH_BLOCKS]:
+        linear = (position * launch[LAUNCH_BLOCK_FACTOR] + launch[LAUNCH_BLOCK_OFFSET]) & (span - 1)
+    return linear if linear < launch[LAUNCH_BLOCKS] else -1
+
+
+def run_fibers(worker):
+    """Entry of a worker whose kernel synchronises: groups of resident blocks, one fiber per CUDA thread."""
+    launch = words(worker[WORKER_LAUNCH])
+    thread_count = launch[LAUNCH_THREADS_PER_BLOCK]
+    resident = worker[WORKER_RESIDENT]
+    status = DONE
+    while status == DONE:
+        first = fetch_add(launch, LAUNCH_NEXT_BLOCK, resident)
+        if first >= launch[LAUNCH_BLOCK_SPAN]:
+            break
+        placed = 0
+        for i in range(resident):
+            if first + i < launch[LAUNCH_BLOCK_SPAN]:
+                linear = block_at(launch, first + i)
+                if linear >= 0:
+                    block = words(worker[WORKER_BLOCKS] + placed * (8 * BLOCK_WORDS))
+                    place_block(block, launch, linear)
+                    start_threads(worker, block, thread_count)
+                    placed += 1
+        worker[WORKER_FIRST_BLOCK] = first
+        worker[WORKER_GROUP_BLOCKS] = placed
+        worker[WORKER_ALIVE] = placed * thread_count
+        worker[WORKER_AT_GRID_BARRIER] = 0
+        status = run_group(worker, launch)
+    worker[WORKER_STATUS] = status
+
+
+def plain_main(worker, unused):
+    """Runs blocks whose threads never wait: the kernel's own loop over the threads of a block."""
+    launch = words(worker[WORKER_LAUNCH])
+    block = words(worker[WORKER_BLOCKS])
+    worker[WORKER_STATUS] = STOPPED
+    while True:
+        position = fetch_add(launch, LAUNCH_NEXT_BLOCK, 1)
+        if position >= launch[LAUNCH_BLOCK_SPAN] or load(launch, LAUNCH_STOP) != 0:
+            break
+        linear = block_at(launch, position)
+        if linear >= 0:
+            place_block(block, launch, linear)
+            call_address(launch[LAUNCH_ENTRY], block, worker)
+    if load(launch, LAUNCH_STOP) == 0:
+        worker[WORKER_STATUS] = DONE
+    switch(words(worker[WORKER_STACK_TOP]), worker[WORKER_STACK_POINTER])
+
+
+def run_plain(worker):
+    """Entry of a worker whose kernel never waits: a fiber of its own, so that a thread that loops for ever can be left."""
+    address = address_of(worker)
+    pointer = prepare_stack(worker[WORKER_STACK_TOP], address_of_plain_main(), address, address)
+    switch(worker, pointer)

@@ -1,0 +1,279 @@
+"""Turns a kernel's device IR into host IR, as text: names, address spaces, inline assembly, hidden thread argument.
+
+Text, because LLVM upgrades or rejects some of the device intrinsics as soon as it parses them, and because llvmlite
+offers no way to change a parsed instruction. The order of the steps is the order of the functions below.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from llvmlite import binding as llvm
+
+from . import engine
+from .debug_lines import Lines
+from .faults import Unsupported
+from .ptx import Meaning, UnknownInstruction, meaning
+
+# device operations that take a site: the place in the user's file, for reports
+_SITED = (
+    "nvvm.barrier0|nvvm.barrier0.popc|nvvm.barrier0.and|nvvm.barrier0.or|nvvm.bar.warp.sync|nvvm.shfl.sync.i32|nvvm.shfl.sync.f32"
+    "|nvvm.vote.sync|nvvm.match.any.sync.i32|nvvm.match.any.sync.i64|nvvm.match.all.sync.i32|nvvm.match.all.sync.i64"
+    "|cudaCGSynchronize"
+)
+_NAME = r'(?:"(?:[^"\\]|\\.)*"|[-\w$.]+)'
+_CALL_SITE = re.compile(rf'(call [^@\n]*@"(?:{_SITED})")\((.*?)\)([^\n]*)$', re.MULTILINE)
+_DECLARE_SITED = re.compile(rf'^(declare [^@\n]*@"(?:{_SITED})")\(', re.MULTILINE)
+_ASSEMBLY_CALL = re.compile(
+    r'^(?P<left>\s*(?:%"[^"]*" = )?)call (?P<type>[^@\n]*?) asm (?:sideeffect )?\s*(?:alignstack )?"(?P<text>(?:[^"\\]|\\.)*)", "(?P<constraints>[^"]*)"\s*'
+    r"\((?P<arguments>.*)\)(?P<rest>(?:, !dbg ![0-9]+)?)\s*$",
+    re.MULTILINE,
+)
+_SHARED_VARIABLE = re.compile(
+    r'^@"(?P<name>[^"]+)" = (?P<external>external )?addrspace\(3\) global (?P<type>\[[^\n]*\])(?: undef)?(?:, align (?P<align>\d+))?\s*$',
+    re.MULTILINE,
+)
+_SHARED_ADDRESS = re.compile(
+    r'(?P<result>%"[^"]+") = addrspacecast \[[^\n]*?\] addrspace\(3\)\* @"(?P<name>[^"]+)" to i8\*', re.MULTILINE
+)
+_ATOMIC_ADD = re.compile(
+    r'call (?P<type>float|double) @"llvm\.nvvm\.atomic\.load\.add\.f(?:32|64)\.p0f(?:32|64)"\((?P<pointer>[^,]+), (?P<value>[^)]+)\)'
+)
+
+
+@dataclass
+class Translation:
+    """A kernel as host IR text, and what the launch has to know about it."""
+
+    text: str = ""
+    entry: str = ""
+    quoted_entry: str = ""
+    entry_types: tuple[str, ...] = ()
+    sites: list[tuple[str, int]] = field(default_factory=list)  # site -> (file, line)
+    shared_bytes: int = 0
+    uses: set[str] = field(default_factory=set)  # device operations that appear
+    meanings: dict[str, Meaning] = field(default_factory=dict)
+
+
+def translate(modules: tuple[str, ...], entry: str, file: str) -> Translation:
+    """Host IR for a kernel given as device IR modules.
+
+    Raises `Unsupported` for inline assembly that has no host meaning, naming it and the kernel's line.
+    """
+    result = Translation(entry=entry)
+    linked: llvm.ModuleRef | None = None
+    for text in modules:
+        lines = Lines(text, file)
+        text = _atomics(text)
+        text = text.replace("llvm.nvvm.", "nvvm.")  # plain names: LLVM leaves them alone
+        text = _number_sites(text, lines, result)
+        text = _inline_assembly(text, lines, result)
+        text = _shared_memory(text, result)
+        text = _plain_metadata(text)
+        text = _exception_helper(text, entry)
+        text = text.replace("addrspace(4)*", "*").replace(" addrspace(4) ", " ").replace("addrspacecast ", "bitcast ")
+        module = llvm.parse_assembly(engine.retarget(_contract(text)))
+        if linked is None:
+            linked = module
+        else:
+            linked.link_in(module)
+    assert linked is not None
+    canonical = str(linked)
+    result.quoted_entry = entry if re.fullmatch(r"[-\w$.]+", entry) else f'"{entry}"'
+    result.entry_types = _parameter_types(canonical, entry)
+    result.text = _thread_argument(canonical, result)
+    return result
+
+
+def _atomics(text: str) -> str:
+    """Float atomic adds as `atomicrmw fadd`, which returns the old value as the device does."""
+    text = _ATOMIC_ADD.sub(r"atomicrmw fadd \g<pointer>, \g<value> monotonic", text)
+    return re.sub(r'^declare [^\n]*@"llvm\.nvvm\.atomic\.load\.add[^\n]*$', "", text, flags=re.MULTILINE)
+
+
+def _number_sites(text: str, lines: Lines, result: Translation) -> str:
+    """Gives every synchronising call a first argument that tells it from the others: LLVM would merge equal ones."""
+
+    def number(match: re.Match[str]) -> str:
+        result.sites.append(lines.location(match.group(0)))
+        site = f"i32 {len(result.sites) - 1}"
+        arguments = f"{site}, {match.group(2)}" if match.group(2) else site
+        return f"{match.group(1)}({arguments}){match.group(3)}"
+
+    def declare(match: re.Match[str]) -> str:
+        return f"{match.group(1)}(i32, "
+
+    text = _CALL_SITE.sub(number, text)
+    return _DECLARE_SITED.sub(declare, text).replace("(i32, )", "(i32)")
+
+
+def _inline_assembly(text: str, lines: Lines, result: Translation) -> str:
+    """Replaces inline assembly by calls of functions that `refkit.cpu.ptx` defines."""
+    declarations: dict[str, str] = {}
+
+    def replace(match: re.Match[str]) -> str:
+        types = tuple(_argument_types(match["arguments"]))
+        result_type = match["type"].strip()
+        assembly = match["text"].replace("\\0a", "\n").replace("\\09", "\t").replace("\\22", '"')
+        file, line = lines.location(match.group(0))
+        if assembly.strip().startswith("activemask"):
+            result.sites.append((file, line))
+            declarations["rk.activemask.at"] = 'declare i32 @"rk.activemask.at"(i32)'
+            return f'{match["left"]}call i32 @"rk.activemask.at"(i32 {len(result.sites) - 1})'
+        try:
+            host = meaning(assembly, match["constraints"], result_type, types)
+        except UnknownInstruction:
+            message = f"inline assembly that the CPU executor does not know: {assembly.strip()!r}"
+            raise Unsupported(message, file=file, line=line) from None
+        result.meanings[host.name] = host
+        declarations[host.name] = f'declare {result_type} @"{host.name}"({", ".join(types)})'
+        return f'{match["left"]}call {result_type} @"{host.name}"({match["arguments"]})'
+
+    text = _ASSEMBLY_CALL.sub(replace, text)
+    present = set(re.findall(rf'^declare [^@\n]*@({_NAME})\(', text, re.MULTILINE))
+    return text + "\n" + "\n".join(d for name, d in declarations.items() if f'"{name}"' not in present)
+
+
+def _argument_types(arguments: str) -> list[str]:
+    """The types of a call's arguments, which may be structures or hold commas."""
+    types, depth, start = [], 0, 0
+    for position, character in enumerate(arguments + ","):
+        if character in "([{<":
+            depth += 1
+        elif character in ")]}>":
+            depth -= 1
+        elif character == "," and depth == 0:
+            if argument := arguments[start:position].strip():
+                types.append(argument.rsplit(" ", 1)[0])
+            start = position + 1
+    return types
+
+
+def _shared_memory(text: str, result: Translation) -> str:
+    """Static shared arrays become offsets into the block's shared memory, dynamic ones its end."""
+    offsets: dict[str, str] = {}
+    for match in _SHARED_VARIABLE.finditer(text):
+        size = size_of(match["type"])
+        if match["external"] or size == 0:
+            offsets[match["name"]] = "dynamic"
+        else:
+            alignment = max(16, int(match["align"] or 16))
+            start = -(-result.shared_bytes // alignment) * alignment
+            offsets[match["name"]] = str(start)
+            result.shared_bytes = start + size
+    if not offsets:
+        return text
+
+    def address(match: re.Match[str]) -> str:
+        offset = offsets[match["name"]]
+        if offset == "dynamic":
+            return f'{match["result"]} = call i8* @"rk.dynamic_shared"()'
+        return f'{match["result"]} = call i8* @"rk.shared"(i64 {offset})'
+
+    text = _SHARED_ADDRESS.sub(address, text)
+    text = _SHARED_VARIABLE.sub("", text)
+    return text + '\ndeclare i8* @"rk.shared"(i64)\ndeclare i8* @"rk.dynamic_shared"()\n'
+
+
+_SCALAR_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2}
+
+
+def size_of(type_text: str) -> int:
+    """Bytes of an array type such as `[64 x float]` or an array of literal structures."""
+    text = type_text.strip()
+    if array := re.match(r"\[(\d+) x (.*)\]$", text):
+        return int(array.group(1)) * size_of(array.group(2))
+    if text in _SCALAR_BYTES:
+        return _SCALAR_BYTES[text]
+    if text.endswith("*"):
+        return 8
+    if text.startswith("{"):
+        size, alignment = 0, 1
+        for member in _argument_types_of_structure(text):
+            member_size = size_of(member)
+            member_alignment = min(8, member_size) or 1
+            size = -(-size // member_alignment) * member_alignment + member_size
+            alignment = max(alignment, member_alignment)
+        return -(-size // alignment) * alignment
+    raise Unsupported(f"a shared array of LLVM type {text}")
+
+
+def _argument_types_of_structure(text: str) -> list[str]:
+    members, depth, start = [], 0, 1
+    for position, character in enumerate(text):
+        if character in "[{":
+            depth += 1
+        elif character in "]}":
+            depth -= 1
+        if (character == "," and depth == 1) or position == len(text) - 1:
+            members.append(text[start:position].strip())
+            start = position + 1
+    return [member for member in members if member]
+
+
+def _plain_metadata(text: str) -> str:
+    """Drops the annotations that would give the kernel a device calling convention, and records of variables' values."""
+    text = re.sub(r"^.*@\"llvm\.dbg\.(?:declare|value)\".*$", "", text, flags=re.MULTILINE)
+    text = re.sub(r'^@"llvm\.used" = .*$', "", text, flags=re.MULTILINE)
+    return re.sub(r"^!nvvm(?:ir)?\.\w+ = .*$", "", text, flags=re.MULTILINE)
+
+
+def without_metadata(text: str) -> str:
+    """IR text without metadata: its numbers would clash with those of the text that is added."""
+    text = re.sub(r",? ![\w.]+ ![0-9]+", "", text)
+    return re.sub(r"^!.*$", "", text, flags=re.MULTILINE)
+
+
+def _exception_helper(text: str, entry: str) -> str:
+    """Numba's own helper writes to globals, which launches would share; the runtime's records per launch."""
+    helper = f"{entry}__exc_helper__"
+    text = re.sub(rf'^define void @"{re.escape(helper)}"\(i32[^)]*\)\s*\{{.*?^\}}', "", text, flags=re.MULTILINE | re.DOTALL)
+    if helper in text:
+        text = text.replace(helper, "rk.exception") + '\ndeclare void @"rk.exception"(i32)\n'
+    return text
+
+
+def _contract(text: str) -> str:
+    """Allows multiply and add to fuse, as NVVM does by default."""
+    return re.sub(r"= (fadd|fsub|fmul) (?=float|double)", r"= \1 contract ", text)
+
+
+def _parameter_types(canonical: str, entry: str) -> tuple[str, ...]:
+    match = re.search(rf'^define [^@\n]*@"?{re.escape(entry)}"?\(([^\n]*)\) ', canonical, re.MULTILINE)
+    if match is None:
+        raise AssertionError(f"the kernel's entry {entry} is missing from its own module")
+    return tuple(part.strip().split(" ")[0] for part in match.group(1).split(",") if part.strip())
+
+
+# library functions without a thread argument are all that is declared and in neither of these families
+_THREAD_NAMES = re.compile(r"(nvvm\.|rk\.|cudaCG|vprintf$)")
+
+
+def _thread_argument(canonical: str, result: Translation) -> str:
+    """Adds the first parameter `ptr %rk.thread` to every defined function and to every device operation."""
+    defined = set(re.findall(rf"^define [^@\n]*@({_NAME})\(", canonical, re.MULTILINE))
+    declared = set(re.findall(rf"^declare [^@\n]*@({_NAME})\(", canonical, re.MULTILINE))
+
+    def wants_thread(name: str) -> bool:
+        bare = name.strip('"')
+        if name in defined:
+            return True
+        host = result.meanings.get(bare)
+        return host.needs_thread if host is not None else bool(_THREAD_NAMES.match(bare))
+
+    result.uses = {name.strip('"') for name in declared}
+    threaded = {name for name in defined | declared if wants_thread(name)}
+
+    def insert(match: re.Match[str]) -> str:
+        if match.group(1) not in threaded:
+            return match.group(0)
+        return f"@{match.group(1)}(ptr %rk.thread" + ("" if match.group(2) == ")" else ", ") + match.group(2)
+
+    out = []
+    for line in canonical.splitlines():
+        if line.startswith("declare"):
+            line = re.sub(rf"@({_NAME})\((.)", insert, line)
+            line = line.replace("(ptr %rk.thread", "(ptr")
+        elif line.startswith(("define", " ")) and "@" in line:
+            line = re.sub(rf"@({_NAME})\((.)", insert, line)
+        out.append(line)
+    return "\n".join(out)

@@ -1,0 +1,216 @@
+"""Workers: operating-system threads that run blocks, each with its control blocks, stacks and shared memory."""
+
+import ctypes
+import functools
+import mmap
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from .faults import Position
+from .kernel import CompiledKernel
+from .packing import unlinear
+from .runtime import build, layout
+
+_PAGE = mmap.PAGESIZE
+_MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
+_STACK_TOP_MARGIN = 64
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+@functools.cache
+def _pool_of(process: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=max(8, 2 * (os.cpu_count() or 1)), thread_name_prefix="refkit-cpu")
+
+
+def worker_pool() -> ThreadPoolExecutor:
+    """The process's worker threads; a forked child gets its own."""
+    return _pool_of(os.getpid())
+
+
+class Stacks:
+    """Fiber stacks, one behind the other, each with an inaccessible page at its low end: running over it ends the process."""
+
+    def __init__(self, count: int, size: int) -> None:
+        self.count, self.size = count, size
+        self._memory = mmap.mmap(-1, count * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+        self.base = np.frombuffer(self._memory, np.uint8).ctypes.data
+        for index in range(count):
+            if _libc.mprotect(self.base + index * size, _PAGE, 0) != 0:
+                raise OSError(ctypes.get_errno(), "mprotect of a stack's guard page failed")
+
+    @property
+    def tops(self) -> np.ndarray:
+        """The address at which each stack begins (it grows downwards)."""
+        return self.base + (np.arange(self.count, dtype=np.int64) + 1) * self.size - _STACK_TOP_MARGIN
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What decides the form of a worker's memory."""
+
+    block: tuple[int, int, int]
+    resident: int
+    stack_bytes: int
+    shared_bytes: int
+    fibers: bool
+
+
+class Memory:
+    """Control blocks, stacks and shared memory of one worker, reused by later launches of the same shape."""
+
+    def __init__(self, shape: _Shape) -> None:
+        threads = shape.block[0] * shape.block[1] * shape.block[2]
+        fibers = threads * shape.resident if shape.fibers else 0
+        self.shape = shape
+        self.stacks = Stacks(fibers + 1, shape.stack_bytes)
+        self.worker = np.zeros(layout.WORKER_WORDS, np.int64)
+        self.blocks = np.zeros((shape.resident, layout.BLOCK_WORDS), np.int64)
+        self.threads = np.zeros((fibers, layout.THREAD_WORDS), np.int64)
+        stride = -(-shape.shared_bytes // 128) * 128 + 128
+        self._shared = np.empty(shape.resident * stride + 128, np.uint8)
+        first = -(-self._shared.ctypes.data // 128) * 128
+        self.blocks[:, layout.BLOCK_SHARED] = first + np.arange(shape.resident) * stride
+        if fibers:
+            self._fill_threads(threads)
+
+    def _fill_threads(self, threads: int) -> None:
+        """Writes what stays the same for every block of this shape."""
+        table = self.threads
+        rank = np.tile(np.arange(threads), self.shape.resident)
+        nx, ny, _ = self.shape.block
+        table[:, layout.THREAD_LINEAR] = rank
+        table[:, layout.THREAD_TID_X] = rank % nx
+        table[:, layout.THREAD_TID_Y] = rank // nx % ny
+        table[:, layout.THREAD_TID_Z] = rank // (nx * ny)
+        table[:, layout.THREAD_LANE] = rank % layout.WARP_SIZE
+        table[:, layout.THREAD_WARP] = rank // layout.WARP_SIZE
+        table[:, layout.THREAD_IS_FIBER] = 1
+        table[:, layout.THREAD_WORKER] = self.worker.ctypes.data
+        table[:, layout.THREAD_STACK_TOP] = self.stacks.tops[:-1]
+        block_bytes = 8 * layout.BLOCK_WORDS
+        owner = np.repeat(np.arange(self.shape.resident), threads)
+        table[:, layout.THREAD_BLOCK] = self.blocks.ctypes.data + owner * block_bytes
+        self.blocks[:, layout.BLOCK_THREADS] = table.ctypes.data + np.arange(self.shape.resident) * threads * 8 * layout.THREAD_WORDS
+
+
+class _FreeMemory:
+    """Worker memory that no launch uses, by shape; the least recently released is dropped."""
+
+    LIMIT = 8
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._free: list[Memory] = []
+
+    def take(self, shape: _Shape) -> Memory:
+        with self._lock:
+            for index, memory in enumerate(self._free):
+                if memory.shape == shape:
+                    return self._free.pop(index)
+        return Memory(shape)
+
+    def give(self, memory: Memory) -> None:
+        with self._lock:
+            self._free.append(memory)
+            del self._free[: -self.LIMIT]
+
+
+_free_memory = _FreeMemory()
+
+
+class Worker:
+    """One worker of one launch."""
+
+    def __init__(self, kernel: CompiledKernel, memory: Memory, grid: tuple[int, int, int]) -> None:
+        self.kernel, self.memory, self.grid = kernel, memory, grid
+
+    @classmethod
+    def prepare(
+        cls,
+        kernel: CompiledKernel,
+        launch_block: np.ndarray,
+        *,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        resident: int,
+        shared_bytes: int,
+        dynamic_shared_bytes: int,
+        schedule: int | None,
+        index: int,
+    ) -> "Worker":
+        """A worker with its control blocks filled for a launch."""
+        memory = _free_memory.take(_Shape(block, resident, kernel.stack_bytes, shared_bytes, kernel.fibers))
+        blocks, worker = memory.blocks, memory.worker
+        blocks[:, layout.BLOCK_NTID_X : layout.BLOCK_NTID_Z + 1] = block
+        blocks[:, layout.BLOCK_NCTAID_X : layout.BLOCK_NCTAID_Z + 1] = grid
+        blocks[:, layout.BLOCK_DYNAMIC_SHARED_BYTES] = dynamic_shared_bytes
+        worker[:] = 0
+        worker[layout.WORKER_LAUNCH] = launch_block.ctypes.data
+        worker[layout.WORKER_BLOCKS] = blocks.ctypes.data
+        worker[layout.WORKER_RESIDENT] = resident
+        worker[layout.WORKER_STACK_TOP] = memory.stacks.tops[-1]
+        worker[layout.WORKER_STOPPED_SITE] = -1
+        if schedule is not None:
+            worker[layout.WORKER_RANDOM] = np.random.default_rng([schedule, index]).integers(1, 2**62)
+        return cls(kernel, memory, grid)
+
+    def run(self) -> None:
+        """Runs blocks until none is left or the launch is stopped; the calling thread holds no interpreter lock meanwhile."""
+        name = "rk_run_fibers" if self.kernel.fibers else "rk_run_plain"
+        _entry(name)(self.memory.worker.ctypes.data)
+
+    def release(self) -> None:
+        """Gives the worker's memory back for later launches."""
+        _free_memory.give(self.memory)
+
+    @property
+    def status(self) -> int:
+        """How the run ended: `layout.DONE`, `STOPPED` or `DEADLOCKED`."""
+        return int(self.memory.worker[layout.WORKER_STATUS])
+
+    def positions(self) -> tuple[tuple[Position, ...], int | None]:
+        """Where each thread that has not exited stands, and the site of the first that waits."""
+        if not self.kernel.fibers:
+            return self._plain_position()
+        memory, worker = self.memory, self.memory.worker
+        threads = memory.shape.block[0] * memory.shape.block[1] * memory.shape.block[2]
+        live = int(worker[layout.WORKER_GROUP_BLOCKS]) * threads
+        result = []
+        first_site: int | None = None
+        for rank, row in enumerate(memory.threads[:live]):
+            state, site = int(row[layout.THREAD_STATE]), int(row[layout.THREAD_SITE])
+            if state == layout.EXITED:
+                continue
+            linear = int(memory.blocks[rank // threads, layout.BLOCK_LINEAR])
+            where = f"{layout.STATE_NAMES[state]}{self._line(site)}"
+            if state == layout.AT_WARP_OPERATION:
+                where += f" with mask {int(row[layout.THREAD_MASK]):#010x}"
+            if first_site is None or state != layout.RUNNABLE:
+                first_site = site if first_site is None else first_site
+            result.append((unlinear(linear, self.grid), unlinear(rank % threads, memory.shape.block), where))
+        return tuple(result), first_site
+
+    def _plain_position(self) -> tuple[tuple[Position, ...], int | None]:
+        worker = self.memory.worker
+        site = int(worker[layout.WORKER_STOPPED_SITE])
+        if site < 0:
+            return (), None
+        block = unlinear(int(self.memory.blocks[0, layout.BLOCK_LINEAR]), self.grid)
+        thread = unlinear(int(worker[layout.WORKER_STOPPED_THREAD]), self.memory.shape.block)
+        return ((block, thread, f"loops{self._line(site)}"),), site
+
+    def _line(self, site: int) -> str:
+        if 0 <= site < len(self.kernel.sites) and self.kernel.sites[site][1]:
+            file, line = self.kernel.sites[site]
+            return f" at {os.path.basename(file)}:{line}"
+        return ""
+
+
+@functools.cache
+def _entry(name: str) -> "ctypes._CFunctionType":  # type: ignore[name-defined]
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(build.scheduler_address(name))
