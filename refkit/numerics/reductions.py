@@ -1,0 +1,220 @@
+"""Error rules of ufunc methods: reduce, accumulate, reduceat, and the scatter of `ufunc.at`.
+
+`METHODS` maps (ufunc, method) to its rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from refkit.numerics.accumulation import prefix_error, scatter_error, sum_error
+from refkit.numerics.elementwise import choose, finish
+from refkit.numerics.rounding import LAMBDA
+from refkit.numerics.tracked import CannotTrack, Tracked
+
+Array = np.ndarray
+_NONE: Any = np._NoValue
+
+
+def normalized_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Return `axis` (None, an integer or a tuple) as a tuple of non-negative axes."""
+    if axis is None:
+        return tuple(range(ndim))
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise ValueError(f"axis {a} is out of bounds for an array of {ndim} dimensions")
+    return tuple(int(a) % ndim for a in axes)
+
+
+def _lined_up(x: Array, axes: tuple[int, ...]) -> Array:
+    """Return `x` with the reduced `axes` flattened into the last one, in C order."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    moved = x.transpose(kept + list(axes))
+    return moved.reshape(*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes))
+
+
+def _shape_after(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def add_reduce(
+    a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = _NONE,
+    where: Any = True,
+) -> Tracked:  # fmt: skip
+    """Return the sum of `a` over `axis`, with the error of summing in any order."""
+    a = _masked(a, where, 0.0)
+    axes = normalized_axes(axis, a.ndim)
+    if not axes:
+        return a.copy()
+    with np.errstate(all="ignore"):
+        lines = _lined_up(a.value, axes)
+        total = np.asarray(lines.sum(axis=-1))
+        variance, drift = sum_error(lines, total, a.model)
+        if a.variance is not None:
+            variance = variance + a.variance.sum(axis=axes)
+        if a.drift is not None:
+            inherited = a.drift.sum(axis=axes)
+            drift = inherited if drift is None else drift + inherited
+        if a.exact and lines.shape[-1] <= 1:
+            result = Tracked(total, a.model)
+        else:
+            result = finish(total, variance, drift, a.model)
+    shape = _shape_after(a.shape, axes, bool(keepdims) and keepdims is not _NONE)
+    result = result.reshape(shape)
+    return result if initial is _NONE or initial is None else result + initial
+
+
+def _masked(a: Tracked, where: Any, neutral: float) -> Tracked:
+    if where is True or where is _NONE:
+        return a
+    where = np.broadcast_to(where, a.shape)
+    value = np.where(where, a.value, neutral)
+    return choose(where, a, Tracked(np.float64(neutral), a.model), value)
+
+
+def multiply_reduce(
+    a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = _NONE,
+    where: Any = True,
+) -> Tracked:  # fmt: skip
+    """Return the product of `a` over `axis`."""
+    a = _masked(a, where, 1.0)
+    axes = normalized_axes(axis, a.ndim)
+    lines = _lined_up(a.value, axes)
+    n = lines.shape[-1]
+    with np.errstate(all="ignore"):
+        value = np.asarray(lines.prod(axis=-1))
+        variance = a.model.rounding(value) * max(n - 1, 0) + (a.model.underflow if n > 1 else 0.0)
+        drift = None
+        if not a.exact:
+            slope = _products_of_the_others(lines)
+            if a.variance is not None:
+                variance = variance + (slope * slope * _lined_up(a.variance, axes)).sum(axis=-1)
+            if a.drift is not None:
+                drift = (np.abs(slope) * _lined_up(a.drift, axes)).sum(axis=-1)
+        result = finish(value, variance, drift, a.model)
+    result = result.reshape(_shape_after(a.shape, axes, bool(keepdims) and keepdims is not _NONE))
+    return result if initial is _NONE or initial is None else result * initial
+
+
+def _products_of_the_others(lines: Array) -> Array:
+    """Return, for each element of the last axis, the product of all the others (zeros among them do no harm)."""
+    ones = np.ones((*lines.shape[:-1], 1))
+    before = np.cumprod(np.concatenate([ones, lines[..., :-1]], axis=-1), axis=-1)
+    after = np.cumprod(np.concatenate([ones, lines[..., :0:-1]], axis=-1), axis=-1)[..., ::-1]
+    return before * after
+
+
+def _extreme_reduce(function: np.ufunc) -> Callable[..., Tracked]:
+    def rule(
+        a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False, initial: Any = _NONE,
+        where: Any = True,
+    ) -> Tracked:  # fmt: skip
+        axes = normalized_axes(axis, a.ndim)
+        extra: dict[str, Any] = {} if initial is _NONE or initial is None else {"initial": initial}
+        if where is not True and where is not _NONE:
+            extra["where"] = where
+        value = np.asarray(function.reduce(a.value, axis=axes, keepdims=True, **extra))
+        # The result is within the error of any element that may be the extreme one.
+        variance = drift = None
+        if not a.exact:
+            reach = LAMBDA * a.deviation
+            contender = np.abs(a.value - value) <= reach + np.max(reach, axis=axes, keepdims=True, initial=0.0)
+            variance, drift = (
+                None if part is None else np.max(np.where(contender, part, 0.0), axis=axes, keepdims=True, initial=0.0)
+                for part in (a.variance, a.drift)
+            )
+        result = finish(value, variance, drift, a.model)
+        return result if keepdims is True else result.reshape(_shape_after(a.shape, axes, False))
+
+    return rule
+
+
+def add_accumulate(a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tracked:
+    """Return the prefix sums of `a` along `axis`."""
+    value = np.cumsum(a.value, axis=axis)
+    lines, prefix = np.moveaxis(a.value, axis, -1), np.moveaxis(value, axis, -1)
+    with np.errstate(all="ignore"):
+        variance = np.moveaxis(prefix_error(lines, prefix, a.model), -1, axis)
+        if a.variance is not None:
+            variance = variance + np.cumsum(a.variance, axis=axis)
+        drift = None if a.drift is None else np.cumsum(a.drift, axis=axis)
+        return finish(value, variance, drift, a.model)
+
+
+def multiply_accumulate(a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tracked:
+    """Return the prefix products of `a` along `axis`; elements that are zero must be exact."""
+    if not a.exact and (a.value == 0).any():
+        raise CannotTrack("np.cumprod over computed zeros has no rule in the error model")
+    value = np.cumprod(a.value, axis=axis)
+    with np.errstate(all="ignore"):
+        relative = np.full(a.shape, a.model.unit_variance)
+        if not a.exact:
+            relative = relative + (a.deviation / a.value) ** 2
+        return finish(value, value * value * np.cumsum(relative, axis=axis), None, a.model)
+
+
+def _extreme_accumulate(function: np.ufunc) -> Callable[..., Tracked]:
+    def rule(a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tracked:
+        value = function.accumulate(a.value, axis=axis)
+        parts = (None if p is None else np.maximum.accumulate(p, axis=axis) for p in (a.variance, a.drift))
+        return Tracked(value, a.model, *parts)
+
+    return rule
+
+
+def add_reduceat(a: Tracked, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Tracked:
+    """Return the sums of the slices of `a` along `axis` that start at `indices`."""
+    moved = a.rearranged(lambda part: np.moveaxis(part, axis, -1))
+    starts = np.asarray(indices)
+    stops = np.append(starts[1:], moved.shape[-1])
+    pieces = [add_reduce(moved[..., i : max(j, i + 1)], axis=-1, keepdims=True) for i, j in zip(starts, stops)]
+    return np.moveaxis(np.concatenate(pieces, axis=-1), -1, axis)
+
+
+METHODS: dict[tuple[np.ufunc, str], Callable[..., Any]] = {
+    (np.add, "reduce"): add_reduce,
+    (np.multiply, "reduce"): multiply_reduce,
+    (np.maximum, "reduce"): _extreme_reduce(np.maximum),
+    (np.minimum, "reduce"): _extreme_reduce(np.minimum),
+    (np.fmax, "reduce"): _extreme_reduce(np.fmax),
+    (np.fmin, "reduce"): _extreme_reduce(np.fmin),
+    (np.add, "accumulate"): add_accumulate,
+    (np.multiply, "accumulate"): multiply_accumulate,
+    (np.maximum, "accumulate"): _extreme_accumulate(np.maximum),
+    (np.minimum, "accumulate"): _extreme_accumulate(np.minimum),
+    (np.add, "reduceat"): add_reduceat,
+}
+
+
+def scatter(ufunc: np.ufunc, target: Tracked, index: Any, source: Tracked) -> None:
+    """Do `ufunc.at(target, index, source)` for add, subtract, maximum and minimum, in any order of the updates."""
+    cells = np.arange(target.size).reshape(target.shape)[index]
+    source = source.rearranged(lambda part: np.broadcast_to(part, cells.shape))
+    before = target.copy()
+    ufunc.at(target.value, index, source.value)
+    cell = cells.ravel()
+    parts: dict[str, Array | None] = {}
+    for name in ("variance", "drift"):
+        own, incoming = getattr(before, name), getattr(source, name)
+        if own is None and incoming is None:
+            parts[name] = None
+            continue
+        total = np.zeros(target.shape) if own is None else own
+        if incoming is not None:
+            if ufunc in (np.add, np.subtract):
+                total = total + np.bincount(cell, incoming.ravel(), target.size).reshape(target.shape)
+            else:
+                np.maximum.at(total := total.copy(), index, incoming)
+        parts[name] = total
+    if ufunc in (np.add, np.subtract):
+        terms = source.value.ravel() if ufunc is np.add else -source.value.ravel()
+        rounding = scatter_error(cell, terms, before.value.ravel(), target.model).reshape(target.shape)
+        parts["variance"] = rounding if parts["variance"] is None else parts["variance"] + rounding
+    target[...] = finish(target.value.copy(), parts["variance"], parts["drift"], target.model)
