@@ -29,35 +29,36 @@ def errors_figure(kernel: KernelView, width: int = 460) -> Drawing | None:
     ratios = [case.ratio for _, cases in rows for case in cases if case.ratio is not None]
     low, high = _ratio_range(ratios)
     row = _ROW if kernel.fails else _COMPACT_ROW
-    left, right, top = _LABEL + 24, width - 76, 30
+    left, right, top = _LABEL + 30, width - 86, 30
     bottom = top + row * len(rows)
     sheet = Sheet(width, bottom + 26)
 
     def place(ratio: float) -> float:
         if not math.isfinite(ratio):
-            return right + 14
+            return right + 20
         if ratio == 0:
-            return left - 14
+            return left - 20
         exponent = min(max(math.log10(abs(ratio)), low), high)
         return left + (right - left) * (exponent - low) / (high - low)
 
     one = place(1.0)
-    sheet.box(one, top - 4, right + 24 - one, bottom - top + 8, "band")
+    sheet.box(one, top - 4, right + 32 - one, bottom - top + 8, "band")
     exponents = decades(low, high, 5)
     ticks = [place(10.0**exponent) for exponent in exponents]
     sheet.segments([(x, top - 4, x, bottom + 4) for x in ticks], "line")
     sheet.segments(
-        [(_LABEL, top + row * i, right + 24, top + row * i) for i in range(len(rows) + 1)], "line", width=0.5
+        [(_LABEL, top + row * i, right + 32, top + row * i) for i in range(len(rows) + 1)], "line", width=0.5
     )
     sheet.segments([(one, top - 10, one, bottom + 4)], "bad", width=1.5)
     sheet.text(one, 9, "allowed", colour="bad", align="center")
     sheet.text(width - 4, 9, "worst", colour="muted", align="right")
     for exponent, x in zip(exponents, ticks):
-        sheet.text(x, bottom + 15, power_label(exponent), colour="muted", align="center")
+        if left + 8 <= x <= right - 24 or exponent == 0:  # the labels of zero and infinity need the ends
+            sheet.text(x, bottom + 15, power_label(exponent), colour="muted", align="center")
     if any(ratio == 0 for ratio in ratios):
-        sheet.text(left - 14, bottom + 15, "0", colour="muted", align="center")
+        sheet.text(left - 20, bottom + 15, "0", colour="muted", align="center")
     if not all(math.isfinite(ratio) for ratio in ratios):
-        sheet.text(right + 14, bottom + 15, "∞ NaN", colour="muted", align="center")
+        sheet.text(right + 20, bottom + 15, "∞ NaN", colour="muted", align="center")
     good: list[tuple[float, float]] = []
     bad: list[tuple[float, float]] = []
     for i, (check, cases) in enumerate(rows):
@@ -115,7 +116,7 @@ def coverage_figure(kernel: KernelView, width: int = 360) -> Drawing | None:
     return Drawing(sheet.figure, "Sizes tried. " + "; ".join(parts) + ".", caption, width)
 
 
-def position_figure(worst: WorstView, width: int = 360) -> Drawing | None:
+def position_figure(check: str, worst: WorstView, width: int = 360) -> Drawing | None:
     """The output as a matrix, cells coloured by their largest ratio, ticks at the worst; None without a map."""
     grid = worst.map
     if grid is None or not grid.count():
@@ -140,10 +141,12 @@ def position_figure(worst: WorstView, width: int = 360) -> Drawing | None:
     over = int((~(values <= 1.0)).sum())
     shape = " × ".join(f"{size:,}" for size in worst.shape) or f"{m} × {n} cells"
     alt = (
-        f"Map of {worst.output or 'the output'}, {shape}: {over:,} of {counted(values.size, 'cell')} above the allowed "
+        f"{check}, map of {worst.output or 'the output'}, {shape}: {over:,} of {counted(values.size, 'cell')} above the allowed "
         f"error; worst at {worst.position}."
     )
-    caption = f"{worst.output or 'output'} of {shape}: {over:,} of {values.size:,} cells above the allowed error; "
+    caption = (
+        f"{check}: {worst.output or 'output'} of {shape}: {over:,} of {values.size:,} cells above the allowed error; "
+    )
     caption += "the ticks at the edge mark the worst element."
     return Drawing(sheet.figure, alt, caption, width)
 

@@ -28,8 +28,8 @@ class CaseView:
 
     @property
     def shape(self) -> str:
-        """The dims in one line, "R 7 · C 130"."""
-        return " · ".join(f"{name} {size:,}" for name, size in self.dims.items()) or "no dims"
+        """The dims in one line, "R 7 · C 130", each name kept with its size."""
+        return " · ".join(f"{name}\N{NO-BREAK SPACE}{size:,}" for name, size in self.dims.items()) or "no dims"
 
     @property
     def elements(self) -> int:

@@ -46,7 +46,11 @@ def read_run(run: Any) -> RunView:
         seed=text(run.get("seed")),
         command=text(run.get("command")),
         environment=tuple((text(key), text(value)) for key, value in _object(run.get("environment")).items()),
-        interrupted="interrupted" if interrupted is True else text(interrupted or None),
+        interrupted=""
+        if not interrupted
+        else "Stopped early"
+        if interrupted is True
+        else f"Stopped early: {text(interrupted)}",
         checks=count(summary.get("checks"), sum(len(kernel.checks) for kernel in kernels)),
         cases=count(summary.get("cases"), sum(kernel.cases for kernel in kernels)),
         seconds=number(summary.get("seconds")),

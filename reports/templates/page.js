@@ -81,25 +81,23 @@
     for (const section of closed) section.open = false;
   });
 
-  // Copying also works where a page from disk has no clipboard access.
+  // A page opened from disk may wait for ever on the clipboard's permission, so the older way comes first.
   async function copy(text) {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      const area = document.createElement("textarea");
-      area.value = text;
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.style.position = "fixed";
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    if (!done) await navigator.clipboard.writeText(text);
   }
   for (const button of document.querySelectorAll("button.copy")) {
     button.hidden = false;
     button.addEventListener("click", async () => {
-      await copy(button.parentElement.querySelector("code").textContent);
+      const answer = await copy(button.parentElement.querySelector("code").textContent).then(() => "Copied", () => "Not copied");
       button.focus();
-      button.textContent = "Copied";
+      button.textContent = answer;
       setTimeout(() => { button.textContent = "Copy"; }, 1500);
     });
   }

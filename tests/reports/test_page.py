@@ -74,7 +74,7 @@ def test_every_failing_check_has_diagnosis_shrunk_case_and_replay(run, page):
         (fault,) = cards[kernel["name"]].all("div", data_check=check["name"])
         assert check["diagnosis"] in fault.text
         assert "shrunk case" in fault.text
-        assert " · ".join(f"{name} {size}" for name, size in check["case"]["dims"].items()) in fault.text
+        assert _shape(check["case"]["dims"]) in fault.text
         assert f"python -m refkit.verify replay {check['case_file']}" in [code.text for code in fault.all("code")]
         (copy,) = fault.all("button", class_="copy")
         assert kernel["name"] in copy.attributes["aria-label"]
@@ -89,7 +89,7 @@ def test_without_a_shrunk_case_the_smallest_failing_one_is_shown(run, tmp_path):
     (fault,) = parse(write(changed, tmp_path)).all("article", data_kernel=changed["kernels"][2]["name"])
     assert "smallest failing case" in fault.text
     assert "shrunk" not in fault.text
-    assert " · ".join(f"{name} {size}" for name, size in smallest.items()) in fault.text
+    assert _shape(smallest) in fault.text
 
 
 def test_a_case_file_with_a_space_is_quoted_for_the_shell(run, tmp_path):
@@ -299,6 +299,10 @@ def test_25_kernels_take_less_than_10_seconds(tmp_path):
     start = time.process_time()
     write(run, tmp_path)
     assert (time.process_time() - start) * 5 < 10
+
+
+def _shape(dims):
+    return " · ".join(f"{name}\N{NO-BREAK SPACE}{size}" for name, size in dims.items())
 
 
 def _pixels(data: bytes) -> tuple[int, int, bytes]:
