@@ -21,12 +21,10 @@ def transposed(array: Any) -> Any:
 
     Numba's own `.T` of a device array launches a copying kernel, hence the view is built from the strides here.
     """
-    numba_array = getattr(devicearray, "DeviceNDArray", None)  # Numba's simulator has no such class
-    if numba_array is not None and isinstance(array, numba_array):
-        return numba_array(
-            shape=array.shape[::-1], strides=array.strides[::-1], dtype=array.dtype, gpu_data=array.gpu_data
-        )
-    return array.T
+    if not isinstance(array, getattr(devicearray, "DeviceNDArray", ())):
+        return array.T  # Numba's simulator, where it is a view
+    shape, strides = array.shape[::-1], array.strides[::-1]
+    return type(array)(shape, strides, array.dtype, stream=array.stream, gpu_data=array.gpu_data)
 
 
 def present_or_empty(array: Any | None, dtype: Any) -> Any:

@@ -14,37 +14,37 @@ PARTS = {"rows_per_block": [1, 5], "block": [64]}
 
 
 def forward(T=T, dtype="float32"):
-    return dict(
-        x=In(T, C, dtype=dtype),
-        gamma=In(C, dtype=dtype, optional=True),
-        beta=In(C, dtype=dtype, optional=True),
-        eps=Scalar([1e-5, 1e-3, 0.25]),
-        y=Out(T, C, dtype=dtype),
-        mean=Out(T),
-        rstd=Out(T),
-    )
+    return {
+        "x": In(T, C, dtype=dtype),
+        "gamma": In(C, dtype=dtype, optional=True),
+        "beta": In(C, dtype=dtype, optional=True),
+        "eps": Scalar([1e-5, 1e-3, 0.25]),
+        "y": Out(T, C, dtype=dtype),
+        "mean": Out(T),
+        "rstd": Out(T),
+    }
 
 
 def backward_x(T=T, dtype="float32"):
-    return dict(
-        dy=In(T, C, dtype=dtype),
-        x=In(T, C, dtype=dtype),
-        gamma=In(C, dtype=dtype, optional=True),
-        mean=In(T, values="normal"),
-        rstd=In(T, values="positive"),
-        dx=Out(T, C, dtype=dtype),
-    )
+    return {
+        "dy": In(T, C, dtype=dtype),
+        "x": In(T, C, dtype=dtype),
+        "gamma": In(C, dtype=dtype, optional=True),
+        "mean": In(T, values="normal"),
+        "rstd": In(T, values="positive"),
+        "dx": Out(T, C, dtype=dtype),
+    }
 
 
 def backward_parameters(T=T, dtype="float32"):
-    return dict(
-        dy=In(T, C, dtype=dtype),
-        x=In(T, C, dtype=dtype),
-        mean=In(T, values="normal"),
-        rstd=In(T, values="positive"),
-        dgamma=InOut(C),
-        dbeta=InOut(C),
-    )
+    return {
+        "dy": In(T, C, dtype=dtype),
+        "x": In(T, C, dtype=dtype),
+        "mean": In(T, values="normal"),
+        "rstd": In(T, values="positive"),
+        "dgamma": InOut(C),
+        "dbeta": InOut(C),
+    }
 
 
 def parameters_accumulated(dy, x, mean, rstd, dgamma, dbeta):

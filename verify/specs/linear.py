@@ -14,17 +14,20 @@ SPLITS = {"split_k": [1, 3], **ONE_TILE}
 
 
 def forward(dtype="float32"):
-    return dict(
-        x=In(T, K, dtype=dtype), w=In(K, N, dtype=dtype), b=In(N, dtype=dtype, optional=True), y=Out(T, N, dtype=dtype)
-    )
+    return {
+        "x": In(T, K, dtype=dtype),
+        "w": In(K, N, dtype=dtype),
+        "b": In(N, dtype=dtype, optional=True),
+        "y": Out(T, N, dtype=dtype),
+    }
 
 
 def backward_x(dtype="float32"):
-    return dict(dy=In(T, N, dtype=dtype), w=In(K, N, dtype=dtype), dx=Out(T, K, dtype=dtype))
+    return {"dy": In(T, N, dtype=dtype), "w": In(K, N, dtype=dtype), "dx": Out(T, K, dtype=dtype)}
 
 
 def backward_w(dtype="float32"):
-    return dict(x=In(T, K, dtype=dtype), dy=In(T, N, dtype=dtype), dw=InOut(K, N))
+    return {"x": In(T, K, dtype=dtype), "dy": In(T, N, dtype=dtype), "dw": InOut(K, N)}
 
 
 def dw_accumulated(x, dy, dw):
@@ -104,19 +107,22 @@ linear_dw_split_k_workspace_bf16_spec = KernelSpec(
 )
 
 linear_db_naive_spec = KernelSpec(
-    launch=kernels.linear_db_naive, reference=db_accumulated, args=dict(dy=In(T, N), db=InOut(N)), direction="backward"
+    launch=kernels.linear_db_naive,
+    reference=db_accumulated,
+    args={"dy": In(T, N), "db": InOut(N)},
+    direction="backward",
 )
 linear_db_spec = KernelSpec(
     launch=kernels.linear_db,
     reference=db_accumulated,
-    args=dict(dy=In(MANY_T, N), db=InOut(N)),
+    args={"dy": In(MANY_T, N), "db": InOut(N)},
     configs={"block_rows": [3, 8]},
     direction="backward",
 )
 linear_db_bf16_spec = KernelSpec(
     launch=kernels.linear_db,
     reference=db_accumulated,
-    args=dict(dy=In(T, N, dtype="bfloat16"), db=InOut(N)),
+    args={"dy": In(T, N, dtype="bfloat16"), "db": InOut(N)},
     configs={"block_rows": [8]},
     direction="backward",
 )

@@ -11,7 +11,7 @@ BLOCK = {"block": [32, 96]}
 
 
 def rows_added(dtype="float32", index="int64"):
-    return dict(dx=InOut(V, D), index=Index(I, below=V, dtype=index), dy=In(I, D, dtype=dtype))
+    return {"dx": InOut(V, D), "index": Index(I, below=V, dtype=index), "dy": In(I, D, dtype=dtype)}
 
 
 def embedding_rows_added(dtype="float32", index="int64"):
@@ -22,14 +22,14 @@ def embedding_rows_added(dtype="float32", index="int64"):
 gather_spec = KernelSpec(
     launch=kernels.gather,
     reference=gather,
-    args=dict(x=In(V, D), index=Index(MANY_I, below=V), y=Out(MANY_I, D)),
+    args={"x": In(V, D), "index": Index(MANY_I, below=V), "y": Out(MANY_I, D)},
     configs=BLOCK,
     nonfinite=True,
 )
 gather_bf16_spec = KernelSpec(
     launch=kernels.gather,
     reference=gather,
-    args=dict(x=In(V, D, dtype="bfloat16"), index=Index(I, below=V, dtype="int32"), y=Out(I, D, dtype="bfloat16")),
+    args={"x": In(V, D, dtype="bfloat16"), "index": Index(I, below=V, dtype="int32"), "y": Out(I, D, dtype="bfloat16")},
     configs={"block": [96]},
 )
 
