@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.patches import Rectangle as RectanglePatch
 from matplotlib.path import Path as Outline
+from matplotlib.transforms import Bbox
 
 PALETTE = {
     "ink": "#1d2430",
@@ -36,6 +37,7 @@ PALETTE = {
 FONT_SIZE = 11.0
 _PIXELS_PER_INCH = 72.0  # one unit of matplotlib's SVG is then one CSS pixel
 _PNG_SCALE = 2
+_MARGIN = 12 / _PIXELS_PER_INCH  # of the PNG, in inches
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,7 @@ class Sheet:
             return
         vertices = [point for x0, y0, x1, y1 in lines for point in ((x0, y0), (x1, y1))]
         outline = Outline(vertices, [Outline.MOVETO, Outline.LINETO] * len(lines))
+        outline.should_simplify = False  # simplification would merge the short lines that stand for dots
         patch = PathPatch(
             outline,
             fill=False,
@@ -97,6 +100,7 @@ class Sheet:
             linewidth=width,
             linestyle=(0, (3, 3)) if dashed else "solid",
             capstyle="round" if round_ends else "butt",
+            snap=not round_ends,
             clip_on=False,
         )
         self.axes.add_artist(patch)
@@ -145,7 +149,7 @@ def decades(low: int, high: int, most: int) -> list[int]:
 
 @contextmanager
 def _output_settings() -> Iterator[None]:
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "refkit", "path.simplify": False, "font.family": "DejaVu Sans"}
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "refkit", "font.family": "DejaVu Sans"}
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
@@ -172,10 +176,13 @@ def to_svg(drawing: Drawing) -> str:
 
 
 def to_png(drawing: Drawing, path: Path) -> None:
-    """Writes the figure to `path` on light paper, two PNG pixels to a CSS pixel."""
+    """Writes the figure to `path` on light paper with a margin, two PNG pixels to a CSS pixel."""
+    width, height = drawing.figure.get_size_inches()
+    frame = Bbox([[-_MARGIN, -_MARGIN], [width + _MARGIN, height + _MARGIN]])
     with _output_settings():
         FigureCanvasAgg(drawing.figure)
-        drawing.figure.savefig(path, format="png", dpi=_PIXELS_PER_INCH * _PNG_SCALE, facecolor=PALETTE["paper"])
+        dpi = _PIXELS_PER_INCH * _PNG_SCALE
+        drawing.figure.savefig(path, format="png", dpi=dpi, bbox_inches=frame, facecolor=PALETTE["paper"])
 
 
 def _shorter(path_data: str) -> str:

@@ -141,8 +141,8 @@ def position_figure(check: str, worst: WorstView, width: int = 360) -> Drawing |
     over = int((~(values <= 1.0)).sum())
     shape = " × ".join(f"{size:,}" for size in worst.shape) or f"{m} × {n} cells"
     alt = (
-        f"{check}, map of {worst.output or 'the output'}, {shape}: {over:,} of {counted(values.size, 'cell')} above the allowed "
-        f"error; worst at {worst.position}."
+        f"{check}, map of {worst.output or 'the output'}, {shape}: {over:,} of {counted(values.size, 'cell')} "
+        f"above the allowed error; worst at {worst.position}."
     )
     caption = (
         f"{check}: {worst.output or 'output'} of {shape}: {over:,} of {values.size:,} cells above the allowed error; "

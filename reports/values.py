@@ -73,8 +73,8 @@ def plain(value: float | None) -> str:
         return "0"
     if value == int(value) and abs(value) < 1e7:
         return f"{int(value):,}"
-    if 1e-3 <= abs(value) < 1e4:
-        return f"{value:.3g}" if abs(value) < 1e3 else f"{value:,.0f}"
+    if 1e-3 <= abs(value) < 1e6:
+        return f"{value:.3g}" if abs(value) < 1e3 else f"{float(f'{value:.3g}'):,.0f}"
     return f"{value:.2g}"
 
 
