@@ -21,7 +21,8 @@ def transposed(array: Any) -> Any:
 
     Numba's own `.T` of a device array launches a copying kernel, hence the view is built from the strides here.
     """
-    if not isinstance(array, getattr(devicearray, "DeviceNDArray", ())):
+    numba_array: Any = getattr(devicearray, "DeviceNDArray", None)
+    if numba_array is None or not isinstance(array, numba_array):
         return array.T  # Numba's simulator, where it is a view
     shape, strides = array.shape[::-1], array.strides[::-1]
     return type(array)(shape, strides, array.dtype, stream=array.stream, gpu_data=array.gpu_data)
