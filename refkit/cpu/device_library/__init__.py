@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from refkit.cpu.device_library import approximate, arithmetic, elementary, integers, special
+from refkit.cpu.device_library import approximate, arithmetic, elementary, integers, shims, special
 from refkit.cpu.device_library.build import DeviceFunction, render
 
 __all__ = ["UnknownDeviceFunction", "definitions", "is_known", "known_libdevice_functions"]
@@ -37,7 +37,7 @@ def known_libdevice_functions() -> frozenset[str]:
 
 
 def _resolve(name: str) -> DeviceFunction:
-    function = _LIBDEVICE.get(name)
+    function = _LIBDEVICE.get(name) or shims.resolve(name)
     if function is None:
         raise UnknownDeviceFunction(name)
     return function
