@@ -155,7 +155,7 @@ class Slab:
         """
         array = np.asarray(array)
         axes: Sequence[int] = constant_axes(array) if layout == "broadcast" else ()
-        if layout == "broadcast" and array.size > 1 and not any(array.shape[axis] > 1 for axis in axes):
+        if layout == "broadcast" and array.size > 1 and not axes:
             raise ValueError("layout is 'broadcast'; expected values that are constant along some axis")
         slab = cls._empty(array.shape, array.dtype, layout, axes, rng)
         slab._view(slab.image)[...] = array

@@ -308,6 +308,10 @@ class KernelSpec:
             target=target or self.target,
         )
 
+    def of_operator(self, operator: str) -> KernelSpec:
+        """This spec as one of `operator`."""
+        return replace(self, operator=operator)
+
     # -- running it ---------------------------------------------------------------------------------------------
 
     def cases(self, **options: Any) -> SearchStrategy[CheckableCase]:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from refkit.verify.arguments import Index, Scalar
 from refkit.verify.case import Case
+from refkit.verify.dims import Dim
 from refkit.verify.fixed import fixed_cases, tiles
 from refkit.verify.inputs import scalar_choices
 from refkit.verify.sizes import Budget, nearest
@@ -31,6 +32,8 @@ MIXED = ("normal", "mixture", "mixture", "mixture")
 """What `values` are drawn from unless told: plain ones now and then, since they are what shrinking ends at."""
 
 LARGEST_SEED = 2**32 - 1
+_NEAR_MAXIMUM = 4096
+"""Up to here a dim is also drawn near its maximum; a larger maximum is left to the fixed cases, for its cost."""
 _LANES = ("integers", "nonfinite", "out_of_range")
 _PLAINEST = "normal"
 
@@ -113,39 +116,51 @@ def _random(
 
 def _draw_dims(draw: Draw, spec: KernelSpec, budget: Budget) -> dict[str, int]:
     """A size for each dim, in order, each bounded by what the ones before it leave of the budget."""
-    drawn = {name: dim.least for name, dim in spec.dims.items()}
+    drawn = {name: _first(dim) for name, dim in spec.dims.items()}
     boundaries = tiles(spec)
     for name, dim in spec.dims.items():
-        ranges = _ranges(dim.least, dim.greatest, dim.multiple_of, boundaries)
-        low, high = draw(st.sampled_from(ranges))
+        low, high = draw(st.sampled_from(_ranges(dim, boundaries)))
+        if high < 0:
+            drawn[name] = 0
+            continue
         most = _affordable(spec, drawn, name, high, budget)
         steps = draw(st.integers(min(low, most), most)) if most else 0
-        drawn[name] = dim.least + steps * dim.multiple_of
+        drawn[name] = _first(dim) + steps * dim.multiple_of
     return drawn
 
 
-def _ranges(least: int, greatest: int, step: int, boundaries: Sequence[int]) -> list[tuple[int, int]]:
-    """Ranges of a dim in steps above its least size: the whole one, small ones, round each tile, near the maximum."""
-    last = (greatest - least) // step
+def _first(dim: Dim) -> int:
+    """The least size of `dim` that is not 0, where there is one."""
+    return min(dim.least or dim.multiple_of, dim.greatest)
+
+
+def _ranges(dim: Dim, boundaries: Sequence[int]) -> list[tuple[int, int]]:
+    """Ranges of sizes, in steps above `_first`: the whole one, small ones, round each tile, near the maximum.
+
+    A range of its own, (-1, -1), stands for 0, which hypothesis would otherwise draw too often.
+    """
+    first = _first(dim)
+    last = (dim.greatest - first) // dim.multiple_of
 
     def between(low: int, high: int) -> tuple[int, int]:
         # At least two sizes: hypothesis does not record a choice of one, and could not shrink it later.
-        top = min(last, max(1, (high - least) // step))
-        return max(0, min((low - least) // step, top - 1)), top
+        top = min(last, max(1, (high - first) // dim.multiple_of))
+        return max(0, min((low - first) // dim.multiple_of, top - 1)), top
 
     ranges = [(0, last)]
-    ranges += 3 * [between(least, 8)] + 3 * [between(least, 32)] + 2 * [between(least, 80)]
-    ranges += [between(tile - 1, tile + 1) for tile in boundaries[-3:] if least <= tile + 1 <= greatest + 1]
-    ranges += [between(greatest - 3 * step, greatest)]
-    return ranges
+    ranges += 3 * [between(first, 8)] + 3 * [between(first, 32)] + 2 * [between(first, 80)]
+    ranges += [between(tile - 1, tile + 1) for tile in boundaries[-3:] if first <= tile + 1 <= dim.greatest + 1]
+    if dim.greatest <= _NEAR_MAXIMUM:
+        ranges += [between(dim.greatest - 3 * dim.multiple_of, dim.greatest)]
+    return [*ranges, (-1, -1)] if dim.least == 0 else ranges
 
 
 def _affordable(spec: KernelSpec, dims: Mapping[str, int], name: str, steps: int, budget: Budget) -> int:
-    """The most steps, up to `steps`, that the dim `name` may take within `budget`, the others being `dims`."""
+    """The most steps above `_first`, up to `steps`, that the dim `name` may take within `budget`."""
     dim = spec.dims[name]
 
     def fits(count: int) -> bool:
-        return budget.allows(spec, {**dims, name: dim.least + count * dim.multiple_of})
+        return budget.allows(spec, {**dims, name: _first(dim) + count * dim.multiple_of})
 
     if fits(steps):
         return steps
