@@ -17,8 +17,10 @@ from numba.cuda.cudadrv.devicearray import DeviceNDArrayBase
 from numba.cuda.np import numpy_support
 from numba.cuda.typing.typeof import Purpose, typeof
 
-from .device_array import DeviceArray, DeviceRecord, HostBacked, from_interface
+from .device_array import DeviceArray, DeviceRecord
 from .faults import Unsupported
+from .host_backed import HostBacked
+from .transfers import from_interface
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,131 +7,18 @@ memory; `host` is the NumPy view of it.
 
 from __future__ import annotations
 
-import copy
-import ctypes
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba.cuda import types
 from numba.cuda.cudadrv import devicearray
-from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.np import numpy_support
 
 from . import memory
-
-
-class HostBacked:
-    """What device arrays and device records share: elements in host memory, copies, pointers, the bound stream."""
-
-    host: np.ndarray
-    stream: Any
-    dtype: np.dtype
-    _block: np.ndarray
-
-    @property
-    def device_ctypes_pointer(self) -> ctypes.c_size_t:
-        """Address of element (0, 0, ...); 0 if the array is empty."""
-        return ctypes.c_size_t(self.host.ctypes.data if self.host.size else 0)
-
-    @property
-    def gpu_data(self) -> Any:
-        """The memory as Numba's `MemoryPointer`, from element (0, 0, ...) to the end of the array."""
-        _, after = memory.extent(self.host.shape, self.host.strides, self.host.itemsize)
-        pointer = numba_driver.binding.CUdeviceptr(self.device_ctypes_pointer.value)
-        return numba_driver.MemoryPointer(None, pointer, after, owner=self._block)
-
-    @property
-    def alloc_size(self) -> int:
-        """Bytes from the lowest to the highest element."""
-        return sum(memory.extent(self.host.shape, self.host.strides, self.host.itemsize))
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the elements, without holes."""
-        return self.host.size * self.host.itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.host.itemsize
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        contiguous = devicearray.is_contiguous(self.host)
-        return {
-            "shape": self.host.shape,
-            "strides": None if contiguous and 0 not in self.host.strides else self.host.strides,
-            "data": (self.device_ctypes_pointer.value, False),
-            "typestr": self.dtype.str,
-            "stream": int(self.stream) if self.stream else None,
-            "version": 3,
-        }
-
-    @property
-    def _strided_memory_view_shim(self) -> Any:
-        raise TypeError(f"{self!r} was made under refkit.cpu.emulate() and lives in host memory; a GPU cannot read it")
-
-    def as_cuda_arg(self) -> Any:
-        """The memory, as a kernel argument."""
-        return self.gpu_data
-
-    def get_ipc_handle(self) -> Any:
-        """Not emulated; raises NotImplementedError."""
-        raise NotImplementedError("inter-process handles are not emulated on the CPU executor")
-
-    def bind(self, stream: Any = 0) -> Any:
-        """The same memory with `stream` as its default stream."""
-        clone = copy.copy(self)
-        clone.stream = stream
-        return clone
-
-    def _default_stream(self, stream: Any) -> Any:
-        return stream or self.stream
-
-    def copy_to_host(self, ary: np.ndarray | None = None, stream: Any = 0) -> np.ndarray:
-        """Copy the elements to `ary`, or to a new array of the same memory order; returns the host array.
-
-        Raises TypeError or ValueError if `ary` differs in dtype, shape or strides, and NotImplementedError for negative
-        strides.
-        """
-        _finish(self._default_stream(stream))
-        if any(stride < 0 for stride in self.host.strides):
-            raise NotImplementedError(f"D->H copy not implemented for negative strides: {self.host.strides}")
-        if ary is None:
-            return np.array(self.host, order="K", copy=True)
-        devicearray.check_array_compatibility(self, ary)
-        if ary.size:
-            ary[...] = self.host.reshape(ary.shape)
-        return ary
-
-    def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
-        """Copy host or device array `ary` here; `self` is contiguous, dtype and shape (without ones) agree."""
-        if ary.size == 0:
-            return
-        _finish(self._default_stream(stream))
-        devicearray.sentry_contiguous(self)
-        source = ary.host if isinstance(ary, HostBacked) else np.asarray(ary)
-        if source.dtype != self.dtype:
-            raise TypeError(f"incompatible dtype: {self.dtype} vs. {source.dtype}")
-        if source.squeeze().shape != self.host.squeeze().shape:
-            raise ValueError(f"incompatible shape: {self.host.shape} vs. {source.shape}")
-        if isinstance(ary, HostBacked):
-            devicearray.sentry_contiguous(ary)
-            devicearray.check_array_compatibility(self, ary)
-        self.host[...] = source.reshape(self.host.shape)
-
-    def getitem(self, item: Any, stream: Any = 0) -> Any:
-        """`self[item]`, on a stream."""
-        _finish(self._default_stream(stream))
-        return self[item]  # type: ignore[index]
-
-    def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
-        """`self[key] = value`, on a stream."""
-        _finish(self._default_stream(stream))
-        self[key] = value  # type: ignore[index]
+from .host_backed import HostBacked, finish, memory_for
 
 
 class DeviceArray(HostBacked, devicearray.DeviceNDArray):
@@ -147,7 +34,7 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
             raise ValueError(f"strides not match ndim: {len(strides)} strides for {len(shape)} dimensions")
         if any(length < 0 for length in shape):
             raise ValueError(f"negative dimensions are not allowed: shape {shape}")
-        block, offset = _memory_for(shape, strides, dtype, gpu_data)
+        block, offset = memory_for(shape, strides, dtype, gpu_data)
         self._set(
             np.ndarray(shape, dtype, block, offset, strides) if 0 not in shape else np.empty(shape, dtype),
             block,
@@ -280,7 +167,7 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
             yield self._view(self.host[piece * section : (piece + 1) * section], stream)
 
     def __getitem__(self, item: Any) -> Any:
-        _finish(self.stream)
+        finish(self.stream)
         found = self.host[_index(item, self.ndim)]
         if isinstance(found, np.ndarray) and found.ndim:
             return self._view(found)
@@ -289,7 +176,7 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
         return found[()] if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        _finish(self.stream)
+        finish(self.stream)
         _assign(self.host[(*_index(key, self.ndim), ...)], value)
 
 
@@ -298,7 +185,7 @@ class DeviceRecord(HostBacked, devicearray.DeviceRecord):
 
     def __init__(self, dtype: Any, stream: Any = 0, gpu_data: Any = None) -> None:
         dtype = np.dtype(dtype)
-        block, offset = _memory_for((), (), dtype, gpu_data)
+        block, offset = memory_for((), (), dtype, gpu_data)
         self._set(np.ndarray((), dtype, block, offset), block, stream)
 
     @classmethod
@@ -332,55 +219,18 @@ class DeviceRecord(HostBacked, devicearray.DeviceRecord):
         return f"DeviceRecord({self.dtype})"
 
     def __getitem__(self, item: str) -> Any:
-        _finish(self.stream)
+        finish(self.stream)
         field = self.host[item]
         if field.ndim:
             return DeviceArray._over(field, self._block, self.stream)
         return DeviceRecord.over(field, self._block, self.stream) if field.dtype.names is not None else field[()]
 
     def __setitem__(self, key: str, value: Any) -> None:
-        _finish(self.stream)
+        finish(self.stream)
         self.host[key] = value.host if isinstance(value, HostBacked) else value
 
 
-def auto_device(obj: Any, stream: Any = 0, copy: bool = True, user_explicit: bool = False) -> tuple[Any, bool]:
-    """`(device array or record, whether it is new)` for a host or device object; new ones hold a compact copy.
-
-    `copy=False` leaves the elements of a new one uninitialised, as in Numba.
-    """
-    if getattr(obj, "__cuda_memory__", False):
-        return obj, False
-    if getattr(obj, "__cuda_array_interface__", None) is not None:
-        return from_interface(obj), False
-    if isinstance(obj, np.void):
-        record = DeviceRecord(obj.dtype, stream)
-        if copy:
-            record.host[...] = obj
-        return record, True
-    array = np.asanyarray(obj)
-    if copy:
-        return DeviceArray.copy_of(array, stream), True
-    return DeviceArray(
-        array.shape, np.empty_like(array, order=order_of(array), subok=False).strides, array.dtype, stream
-    ), True
-
-
-def from_interface(obj: Any) -> DeviceArray:
-    """A device array over the memory that `obj.__cuda_array_interface__` describes, which must be the executor's."""
-    from numba.cuda.api_util import prepare_shape_strides_dtype
-
-    interface = obj.__cuda_array_interface__
-    if interface.get("mask") is not None:
-        raise NotImplementedError("Masked arrays are not supported")
-    shape, strides, dtype = prepare_shape_strides_dtype(
-        interface["shape"], interface.get("strides"), interface["typestr"], order="C"
-    )
-    pointer = numba_driver.binding.CUdeviceptr(interface["data"][0])
-    _, after = memory.extent(shape, strides, dtype.itemsize)
-    return DeviceArray(shape, strides, dtype, gpu_data=numba_driver.MemoryPointer(None, pointer, after, owner=obj))
-
-
-def order_of(array: np.ndarray) -> str:
+def order_of(array: np.ndarray) -> Literal["C", "F"]:
     """`"F"` for an array that is F-contiguous only, else `"C"`."""
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
@@ -399,29 +249,6 @@ def _integers(values: Any, name: str) -> tuple[int, ...]:
     return tuple(map(int, values))
 
 
-def _memory_for(
-    shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, gpu_data: Any
-) -> tuple[np.ndarray, int]:
-    """`(block, offset of element (0, 0, ...) in it)`: a new block, or the one that `gpu_data` points into."""
-    before, after = memory.extent(shape, strides, dtype.itemsize)
-    if gpu_data is None:
-        return memory.allocate(before + after), before
-    if before + after == 0:
-        return np.empty(0, np.uint8), 0
-    address = gpu_data.device_ctypes_pointer.value or 0
-    block = memory.find(address)
-    if block is None:
-        raise ValueError(
-            f"address {address:#x} is not device memory of the CPU executor; copy the array to the host first"
-        )
-    offset = address - block.ctypes.data
-    if offset < before or offset + after > block.nbytes:
-        raise ValueError(
-            f"shape {shape} with strides {strides} at byte {offset} leaves its allocation of {block.nbytes} bytes"
-        )
-    return block, offset
-
-
 def _index(item: Any, ndim: int) -> tuple[Any, ...]:
     """`item` as a tuple of what Numba's device arrays can be indexed with: integers and slices."""
     items = item if isinstance(item, tuple) else (item,)
@@ -438,10 +265,3 @@ def _assign(target: np.ndarray, value: Any) -> None:
     if source.ndim > target.ndim:
         raise ValueError(f"Can't assign {source.ndim}-D array to {target.ndim}-D self")
     np.copyto(target, source, casting="unsafe")
-
-
-def _finish(stream: Any) -> None:
-    """Wait for what the stream still has to do; only host callbacks can be pending, since launches are synchronous."""
-    drain = getattr(stream, "drain", None)
-    if drain is not None:
-        drain()

@@ -1,8 +1,8 @@
 """Kernels under emulation: what `CUDADispatcher` does instead of compiling for, and launching on, a GPU.
 
-A dispatcher keeps compiled code apart: its own `overloads`, for the GPU, and one set for each way of compiling for the CPU
-(`flavour`). Under emulation the attribute `overloads` is the latter, so that nothing compiled for one side is ever linked
-into the other.
+A dispatcher keeps compiled code apart: its own `overloads`, for the GPU, and one set for each way of compiling for the
+CPU (`flavour`). Under emulation the attribute `overloads` is the latter, so that nothing compiled for one side is ever
+linked into the other.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from .device import ATTRIBUTES, DEVICE, resident_blocks
 from .faults import Unsupported
 from .limits import check_launch
 from .settings import Settings
+from .signatures import convert, select_signature
 from .streams import Stream
 
 CUDADispatcher = numba_dispatcher.CUDADispatcher
@@ -146,12 +147,13 @@ def call(self: Any, args: tuple[Any, ...], launch_config: Any) -> None:
     settings = active.settings() or Settings()
     if self.targetoptions.get("device"):
         raise RuntimeError(f"Cannot compile a device function as a kernel: {self.py_func.__name__}")
-    grid, block = (tuple(map(int, extents)) for extents in (launch_config.griddim, launch_config.blockdim))
+    grid, block = _three(launch_config.griddim), _three(launch_config.blockdim)
     where = place(self)
     shared = int(launch_config.sharedmem or 0)
     check_launch(where.pop("kernel"), grid, block, shared, self.targetoptions.get("launch_bounds"), where)
     arguments, write_backs = prepare(_parameters(self, args), args, self.extensions or (), launch_config.stream)
     kernel = _kernel_for(self, arguments)
+    arguments = tuple(map(convert, arguments, kernel.argument_types))
     for callback in launch_config.pre_launch_callbacks:
         callback(kernel, launch_config)
     if isinstance(launch_config.stream, Stream):
@@ -166,10 +168,13 @@ def call(self: Any, args: tuple[Any, ...], launch_config: Any) -> None:
         write_back()
 
 
+def _three(extents: Any) -> tuple[int, int, int]:
+    x, y, z = map(int, extents)
+    return x, y, z
+
+
 def _parameters(dispatcher: Any, args: tuple[Any, ...]) -> list[str]:
-    parameters = inspect.signature(dispatcher.py_func).parameters.values()
-    names = [parameter.name for parameter in parameters]
-    starred = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    names, starred = _signature_of(dispatcher.py_func)
     expected = len(names) - starred
     if len(args) < expected or (len(args) > expected and not starred):
         few = "not enough" if len(args) < expected else "too many"
@@ -177,47 +182,24 @@ def _parameters(dispatcher: Any, args: tuple[Any, ...]) -> list[str]:
     return names
 
 
+@functools.lru_cache(maxsize=256)
+def _signature_of(function: Any) -> tuple[list[str], bool]:
+    parameters = inspect.signature(function).parameters.values()
+    starred = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters)
+    return [parameter.name for parameter in parameters], starred
+
+
 def argument_types(dispatcher: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The Numba types that a launch with these arguments compiles for.
+    """The Numba types that a launch of `dispatcher` with these arguments compiles for.
 
     A dispatcher with signatures of its own (`@cuda.jit("void(float32[:])")`) converts to the one that fits; raises
     TypeError if none does. Any other compiles for the types of the arguments.
     """
     actual = tuple(typeof(argument, Purpose.argument) for argument in arguments)
-    declared = list(_emulated(dispatcher).kernels) if not dispatcher._can_compile else []
+    declared = () if dispatcher._can_compile else tuple(_emulated(dispatcher).kernels)
     if not declared or actual in declared:
         return actual
-    name = dispatcher.py_func.__name__
-    if dispatcher.specialized:
-        if len(declared[0]) == len(actual) and all(map(_fits, actual, declared[0])):
-            return declared[0]
-    else:
-        fitting = [
-            signature for signature in declared if len(signature) == len(actual) and all(map(_fits, actual, signature))
-        ]
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            codes = [tuple(kind._code for kind in signature) for signature in fitting]
-            chosen = dispatcher._tm.select_overload([kind._code for kind in actual], codes, True, False)
-            return fitting[chosen]
-    signatures = ", ".join(f"({', '.join(map(str, signature))})" for signature in declared)
-    raise TypeError(f"{name}: no declared signature for ({', '.join(map(str, actual))}); there are {signatures}")
-
-
-def _fits(actual: Any, declared: Any) -> bool:
-    """Whether an argument can stand for `declared`: numbers convert, arrays agree, a layout may be stricter."""
-    if actual == declared:
-        return True
-    if isinstance(declared, types.Array) and isinstance(actual, types.Array):
-        same = (actual.dtype, actual.ndim) == (declared.dtype, declared.ndim)
-        return same and declared.layout in ("A", actual.layout)
-    if isinstance(declared, types.BaseTuple) and isinstance(actual, types.BaseTuple):
-        return len(actual) == len(declared) and all(map(_fits, actual, declared))
-    numbers = (types.Integer, types.Float, types.Boolean)
-    if isinstance(declared, types.Complex):
-        return isinstance(actual, (*numbers, types.Complex))
-    return isinstance(declared, numbers) and isinstance(actual, numbers)
+    return select_signature(dispatcher.py_func.__name__, declared, actual)
 
 
 def _kernel_for(dispatcher: Any, arguments: tuple[Any, ...]) -> Kernel:
@@ -295,7 +277,7 @@ def disable_compile(original: Any) -> Any:
 
 
 def _declare(dispatcher: Any, signatures: dict[Any, Any]) -> None:
-    weak = weakref.ref(dispatcher)
+    weak: Any = weakref.ref(dispatcher)
 
     def call_template(args: Any, kws: Any) -> Any:
         owner = weak()

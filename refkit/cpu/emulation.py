@@ -14,8 +14,9 @@ from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.cudadrv import runtime as numba_runtime
 
 from . import active, dispatch, host_api
-from .device_array import DeviceArray, DeviceRecord, auto_device
+from .device_array import DeviceArray, DeviceRecord
 from .settings import Settings
+from .transfers import auto_device
 
 _ABSENT = object()
 
@@ -24,8 +25,8 @@ class emulate(contextlib.ContextDecorator):
     """A context (or decorator) in which CUDA host code runs on the CPU, unchanged.
 
     Every `@cuda.jit` launch and the host API of `numba.cuda` are emulated, whichever way the program imported them; no
-    GPU and no environment variable is needed, and on a machine with a GPU nothing is changed outside. Contexts nest, the
-    inner settings holding inside, and one object can be entered repeatedly.
+    GPU and no environment variable is needed, and on a machine with a GPU nothing is changed outside. Contexts nest,
+    the inner settings holding inside, and one object can be entered repeatedly.
 
     While any thread is inside, the whole process is: threads that entered no context themselves use the settings of the
     context entered last.

@@ -1,8 +1,9 @@
 """The driver, runtime and device list that Numba's host API meets under emulation.
 
 Numba keeps one driver, one runtime and one device list, and every module that imported them by name holds the same
-three objects. Emulation gives these objects another class for its duration, so that all of those references are reached,
-also functions that a program imported before: `from numba.cuda import to_device` calls through to the classes below.
+three objects. Emulation gives these objects another class for its duration, so that all of those references are
+reached, also functions that a program imported before: `from numba.cuda import to_device` comes down to the classes
+below.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Streams and events of the CPU executor.
 
-Launches and copies are synchronous, so work on a stream is done when the call returns; only host callbacks run later, on
-a thread of their own, in order. Events take the time at which they are recorded.
+Launches and copies are synchronous, so work on a stream is done when the call returns; only host callbacks run later,
+on a thread of their own, in order. Events take the time at which they are recorded.
 """
 
 from __future__ import annotations
