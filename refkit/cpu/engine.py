@@ -16,6 +16,15 @@ def _initialised() -> bool:
 
 
 @functools.cache
+def _features() -> str:
+    """The host's features, less the gathers and scatters, which are slower than scalar accesses on most processors."""
+    features = llvm.get_host_cpu_features().flatten()
+    if llvm.get_process_triple().startswith("x86_64"):
+        features += ",+prefer-no-gather,+prefer-no-scatter"
+    return features
+
+
+@functools.cache
 def target_machine(jit_code_model: bool = False) -> llvm.TargetMachine:
     """The host's target machine with all of the host's features."""
     _initialised()
@@ -23,7 +32,7 @@ def target_machine(jit_code_model: bool = False) -> llvm.TargetMachine:
         opt=3,
         jit=True,
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=_features(),
         codemodel="jitdefault" if jit_code_model else "default",
     )
 
@@ -77,6 +86,6 @@ def _jit_target_machine() -> llvm.TargetMachine:
         opt=3,
         jit=True,
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
+        features=_features(),
         codemodel="jitdefault",
     )

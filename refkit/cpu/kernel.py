@@ -18,7 +18,7 @@ from .runtime import build
 _WAITING = re.compile(r"nvvm\.(barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize$|rk\.activemask")
 _DECLARED = re.compile(r'^declare [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
 _DEFINED = re.compile(r'^define [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
-_STACK_MARGIN = 48 * 1024
+_STACK_MARGIN = 80 * 1024  # colours (workers.py), the guard page, and calls
 _LLVM_TYPE = {"void": "void", "int32": "i32", "int64": "i64"}
 
 
@@ -87,13 +87,13 @@ def _with_polls(translation: translate.Translation, file: str) -> tuple[str, boo
     """The kernel's text in SSA form with polls in its loops; and whether a loop waits for other threads."""
     module = llvm.parse_assembly(engine.retarget(translation.text))
     passes = llvm.create_new_module_pass_manager()
-    for add in ("sroa", "simplify_cfg", "instruction_combine", "loop_simplify", "loop_rotate", "instruction_combine", "simplify_cfg"):
+    for add in ("simplify_cfg", "sroa", "instruction_combine", "simplify_cfg", "sroa", "loop_simplify", "loop_rotate", "instruction_combine", "simplify_cfg"):
         getattr(passes, f"add_{add}_pass")()
     builder = llvm.create_pass_builder(engine.target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
     passes.run(module, builder)
     text, spins = loops.insert_polls(str(module), translation.sites, file)
     text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)
-    return translate.without_metadata(text), spins
+    return loops.unroll_local_arrays(translate.without_metadata(text)), spins
 
 
 def _link(text: str, translation: translate.Translation, fibers: bool) -> llvm.ModuleRef:
@@ -148,7 +148,7 @@ def _stack_bytes(optimised: str) -> int:
         translate.size_of(match.group(1)) * int(match.group(2) or 1)
         for match in re.finditer(r"= alloca ((?:\[[^\n]*?\]|\{[^\n]*?\}|\w+))(?:, i\d+ (\d+))?(?:, align \d+)?$", optimised, re.MULTILINE)
     )
-    size = 64 * 1024
+    size = 128 * 1024
     while size < total + _STACK_MARGIN:
         size *= 2
     return size

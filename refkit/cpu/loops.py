@@ -157,6 +157,78 @@ def insert_polls(text: str, sites: list[tuple[str, int]], default_file: str) -> 
     return "\n".join(out), spins
 
 
+_LOCAL_ARRAY = re.compile(r"= alloca \[")
+_INDEX_ARITHMETIC = re.compile(r"(add|sub|mul|shl|or|xor|and|zext|sext|trunc|select|icmp|getelementptr)\b")
+_MOST_UNROLLED = 64  # turns
+_UNROLL_IN_FULL = '!1000 = !{!"llvm.loop.unroll.full"}'
+_FIRST_LOOP_METADATA = 1001
+
+
+def unroll_local_arrays(text: str) -> str:
+    """The text with a request to unroll the short loops whose counter indexes a local array.
+
+    Only constant indices let LLVM keep such an array in registers, as ptxas does.
+    """
+    out: list[str] = []
+    metadata: list[str] = []
+    function: list[str] | None = None
+    for line in text.splitlines():
+        if line.startswith("define "):
+            out.append(line)
+            function = []
+        elif function is not None and line == "}":
+            out.extend(_with_unrolling(function, metadata))
+            out.append(line)
+            function = None
+        elif function is not None:
+            function.append(line)
+        else:
+            out.append(line)
+    return "\n".join([*out, *metadata, *([_UNROLL_IN_FULL] if metadata else [])])
+
+
+def _with_unrolling(text_lines: list[str], metadata: list[str]) -> list[str]:
+    arrays = {_DEFINITION.match(line).group(1) for line in text_lines if _LOCAL_ARRAY.search(line) and _DEFINITION.match(line)}
+    if not arrays:
+        return text_lines
+    function = Function(text_lines)
+    for loop in function.loops():
+        if counts(function, loop) != "constant" or not _indexes(function, loop, arrays):
+            continue
+        number = _FIRST_LOOP_METADATA + len(metadata)
+        metadata.append(f"!{number} = distinct !{{!{number}, !1000}}")
+        for latch in loop.latches:
+            block = function.blocks[latch]
+            position = max(i for i, line in enumerate(block) if line.startswith("  br "))
+            block[position] += f", !llvm.loop !{number}"
+    return [line for label in function.order for line in function.blocks[label]]
+
+
+def _indexes(function: Function, loop: Loop, arrays: set[str]) -> bool:
+    """Whether a local array is indexed by what is computed from the loop's counters, and the loop is short."""
+    phis = [line for line in function.blocks[loop.header] if " = phi i" in line]
+    derived = {match.group(1) for line in phis if (match := _DEFINITION.match(line))}
+    bases = set(arrays)
+    lines = [line for label in function.order if label in loop.body for line in function.blocks[label]]
+    bounds = [int(n) for line in lines if " = icmp " in line for n in re.findall(r", (\d+)$", line)]
+    if not bounds or min(bounds) > _MOST_UNROLLED:
+        return False
+    for _ in range(4):  # blocks need not stand in the order of the data flow
+        before = len(derived)
+        for line in lines:
+            match = _DEFINITION.match(line)
+            if not match or not _INDEX_ARITHMETIC.match(match.group(2)):
+                continue
+            operands = set(_OPERAND.findall(match.group(2)))
+            if match.group(2).startswith("getelementptr") and operands & bases and operands & derived:
+                return True
+            if operands & derived:
+                derived.add(match.group(1))
+        if len(derived) == before:
+            break
+    return False
+
+
 def _polled(text_lines: list[str], lines: Lines, sites: list[tuple[str, int]]) -> tuple[list[str], bool]:
     function = Function(text_lines)
     loops = function.loops()

@@ -18,6 +18,9 @@ from .runtime import build, layout
 _PAGE = mmap.PAGESIZE
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 _STACK_TOP_MARGIN = 64
+# stacks that begin at equal offsets would share few cache sets, and every context switch would miss the cache
+_COLOURS = 31
+_COLOUR_BYTES = 17 * 64
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
@@ -46,7 +49,8 @@ class Stacks:
     @property
     def tops(self) -> np.ndarray:
         """The address at which each stack begins (it grows downwards)."""
-        return self.base + (np.arange(self.count, dtype=np.int64) + 1) * self.size - _STACK_TOP_MARGIN
+        index = np.arange(self.count, dtype=np.int64)
+        return self.base + (index + 1) * self.size - _STACK_TOP_MARGIN - index % _COLOURS * _COLOUR_BYTES
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,18 @@ resident CUDA block and one thread control block per CUDA thread.
 """
 
 # --- thread control block -------------------------------------------------------------------------------------------
+# the first cache line holds all that a barrier touches
 THREAD_STACK_POINTER = 0  # where the fiber continues
 THREAD_STATE = 1
 THREAD_BLOCK = 2  # address of the block control block
 THREAD_WORKER = 3  # address of the worker block
 THREAD_SITE = 4  # the operation at which the thread waits; an index into the kernel's site table
 THREAD_OPERATION = 5  # which barrier reduction, shuffle, vote or match
-THREAD_MASK = 6
-THREAD_VALUE = 7
-THREAD_SOURCE = 8  # shuffle: lane operand
-THREAD_CLAMP = 9  # shuffle: clamp and segment operand
-THREAD_RESULT = 10
+THREAD_VALUE = 6
+THREAD_RESULT = 7
+THREAD_MASK = 8
+THREAD_SOURCE = 9  # shuffle: lane operand
+THREAD_CLAMP = 10  # shuffle: clamp and segment operand
 THREAD_PREDICATE = 11
 THREAD_FUEL = 12  # polls left before the thread gives way
 THREAD_TID_X = 13

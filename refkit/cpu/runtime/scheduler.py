@@ -12,8 +12,8 @@ from .layout import (
     AT_GRID_BARRIER,
     AT_WARP_OPERATION,
     BARRIER_AND,
-    BARRIER_COUNT,
     BARRIER_OR,
+    BARRIER_PLAIN,
     BLOCK_ALIVE,
     BLOCK_AT_BARRIER,
     BLOCK_CTAID_X,
@@ -161,29 +161,38 @@ def run_warp(worker, launch, block, warp, thread_count):
 
 
 @cuda.jit(device=True)
-def release_barrier(block, thread_count):
-    """Gives every waiting thread its barrier result and makes it runnable."""
-    waiting = 0
-    true = 0
-    for t in range(thread_count):
-        thread = words(block[BLOCK_THREADS] + t * (8 * THREAD_WORDS))
-        if thread[THREAD_STATE] == AT_BARRIER:
-            waiting += 1
-            if thread[THREAD_VALUE] != 0:
-                true += 1
+def give_barrier_results(block, thread_count, waiting, true):
     for t in range(thread_count):
         thread = words(block[BLOCK_THREADS] + t * (8 * THREAD_WORDS))
         if thread[THREAD_STATE] == AT_BARRIER:
             operation = thread[THREAD_OPERATION]
-            result = 0
-            if operation == BARRIER_COUNT:
-                result = true
-            elif operation == BARRIER_AND:
+            result = true
+            if operation == BARRIER_AND:
                 result = 1 if true == waiting else 0
             elif operation == BARRIER_OR:
                 result = 1 if true > 0 else 0
             thread[THREAD_RESULT] = result
             thread[THREAD_STATE] = RUNNABLE
+
+
+@cuda.jit(device=True)
+def release_barrier(block, thread_count):
+    """Makes every thread that waits at the barrier runnable, with its result where the barrier reduces a predicate."""
+    waiting = 0
+    true = 0
+    reducing = False
+    for t in range(thread_count):
+        thread = words(block[BLOCK_THREADS] + t * (8 * THREAD_WORDS))
+        if thread[THREAD_STATE] == AT_BARRIER:
+            waiting += 1
+            if thread[THREAD_OPERATION] == BARRIER_PLAIN:
+                thread[THREAD_STATE] = RUNNABLE
+            else:
+                reducing = True
+                if thread[THREAD_VALUE] != 0:
+                    true += 1
+    if reducing:
+        give_barrier_results(block, thread_count, waiting, true)
     block[BLOCK_AT_BARRIER] = 0
 
 
