@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numba.cuda import types
+from numba.cuda.api_util import prepare_shape_strides_dtype
 from numba.cuda.cudadrv import devicearray
 from numba.cuda.np import numpy_support
 
@@ -49,11 +50,16 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
     @classmethod
     def copy_of(cls, array: np.ndarray, stream: Any = 0) -> DeviceArray:
         """A device array with new memory and the elements of `array`, in F order if `array` is so, else in C order."""
-        order = order_of(array)
-        block = memory.allocate(array.nbytes)
-        host = np.ndarray(array.shape, array.dtype, block if array.nbytes else None, order=order)
-        host[...] = array
-        return cls._over(host, block, stream)
+        new = cls.compact_like(array, stream)
+        new.host[...] = array
+        return new
+
+    @classmethod
+    def compact_like(cls, array: np.ndarray, stream: Any = 0) -> DeviceArray:
+        """An uninitialised device array of the shape, dtype and order of `array`; C order where it has none."""
+        order = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+        shape, strides, dtype = prepare_shape_strides_dtype(array.shape, None, array.dtype, order)
+        return cls(shape, strides, dtype, stream)
 
     @classmethod
     def _over(cls, host: np.ndarray, block: np.ndarray, stream: Any) -> DeviceArray:
@@ -228,11 +234,6 @@ class DeviceRecord(HostBacked, devicearray.DeviceRecord):
     def __setitem__(self, key: str, value: Any) -> None:
         finish(self.stream)
         self.host[key] = value.host if isinstance(value, HostBacked) else value
-
-
-def order_of(array: np.ndarray) -> Literal["C", "F"]:
-    """`"F"` for an array that is F-contiguous only, else `"C"`."""
-    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
 @functools.lru_cache(maxsize=1024)

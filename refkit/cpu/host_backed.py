@@ -128,6 +128,8 @@ def memory_for(
     shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype, gpu_data: Any
 ) -> tuple[np.ndarray, int]:
     """`(block, offset of element (0, 0, ...) in it)`: a new block, or the one that `gpu_data` points into."""
+    if dtype.hasobject:
+        raise TypeError(f"device memory cannot hold Python objects: dtype {dtype}")
     before, after = memory.extent(shape, strides, dtype.itemsize)
     if gpu_data is None:
         return memory.allocate(before + after), before

@@ -9,7 +9,7 @@ from numba.cuda.api_util import prepare_shape_strides_dtype
 from numba.cuda.cudadrv import driver as numba_driver
 
 from . import memory
-from .device_array import DeviceArray, DeviceRecord, order_of
+from .device_array import DeviceArray, DeviceRecord
 
 
 def auto_device(obj: Any, stream: Any = 0, copy: bool = True, user_explicit: bool = False) -> tuple[Any, bool]:
@@ -27,11 +27,7 @@ def auto_device(obj: Any, stream: Any = 0, copy: bool = True, user_explicit: boo
             record.host[...] = obj
         return record, True
     array = np.asanyarray(obj)
-    if copy:
-        return DeviceArray.copy_of(array, stream), True
-    return DeviceArray(
-        array.shape, np.empty_like(array, order=order_of(array), subok=False).strides, array.dtype, stream
-    ), True
+    return (DeviceArray.copy_of if copy else DeviceArray.compact_like)(array, stream), True
 
 
 def from_interface(obj: Any) -> DeviceArray:

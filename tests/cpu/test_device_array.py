@@ -196,7 +196,7 @@ def test_bfloat16_is_numbas_type_and_its_bits_are_uint16():
     assert d.view(np.uint32).shape == (1,)
     with pytest.raises(ValueError, match="C-contiguous"):
         device(ramp(4, 4))[:, ::2].view(np.uint8)
-    with pytest.raises(ValueError, match="divisor|divis"):
+    with pytest.raises(ValueError, match="divisor"):
         device(np.zeros(3, np.uint8)).view(np.uint16)
 
 
@@ -231,7 +231,7 @@ def test_copy_to_device_from_host_and_device():
     np.testing.assert_array_equal(d.copy_to_host(), ramp(3, 4) + 1)
     d[1:2].copy_to_device(device(ramp(4)))
     np.testing.assert_array_equal(d[1].copy_to_host(), ramp(4))
-    with pytest.raises(TypeError, match="incompatible dtype: float32 vs. float64"):
+    with pytest.raises(TypeError, match=r"incompatible dtype: float32 vs\. float64"):
         d.copy_to_device(np.zeros((3, 4)))
     with pytest.raises(ValueError, match="incompatible shape"):
         d.copy_to_device(np.zeros((4, 3), np.float32))
