@@ -14,7 +14,7 @@ import numpy as np
 
 from refkit.numerics import estimate
 from refkit.numerics.bounded import Bounded, BoundKind
-from refkit.numerics.formats import Format, float32, format_of, is_floating
+from refkit.numerics.formats import Format, float32, format_of, is_floating, round_to
 from refkit.numerics.precision import Precision
 from refkit.numerics.rounding import LAMBDA, RoundingModel
 from refkit.numerics.tracked import Tracked
@@ -105,12 +105,12 @@ def _bounded(value: np.ndarray, std: np.ndarray, kind: BoundKind, dtype: Any, re
 def _storage_error(value: np.ndarray, allowed: np.ndarray, fmt: Format) -> np.ndarray:
     """Return half a unit of the storage format at the largest magnitude that the unrounded result may have.
 
-    float32 results need it only where the value is not a float32 itself, for instance an exact copy of an input.
+    A value that the format holds and that has no error, such as a copy of an input, is stored exactly.
     """
+    if fmt is float32 and allowed.all():
+        return np.abs(value) * fmt.unit_roundoff
     half = 0.5 * fmt.spacing(np.minimum(np.abs(value) + allowed, fmt.max_finite))
-    if fmt is float32:
-        return np.where((allowed == 0) & (value.astype(np.float32) == value), 0.0, half)
-    return half
+    return np.where((allowed == 0) & (round_to(value, fmt) == value), 0.0, half)
 
 
 def _estimated(

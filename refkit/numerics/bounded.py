@@ -17,8 +17,8 @@ class Bounded:
     `value` is the reference's result (float64, or the exact integers or booleans); `allowed` the absolute error
     allowed per element, same shape, float64. `kind` says where `allowed` comes from: "tracked" (the error model),
     "estimated" (repeated evaluations under random rounding), "exact" (integers: no error at all). `overflow` is the
-    magnitude from which the output format may overflow; `has_infinity` and `max_finite` are that format's. `reason` says
-    why a bound is only estimated.
+    magnitude from which the output format may overflow; `has_infinity` and `max_finite` are that format's. `reason`
+    says why a bound is only estimated.
     """
 
     value: np.ndarray

@@ -42,7 +42,7 @@ def _plus(a: Array | None, b: Array | None) -> Array | None:
     return a + b
 
 
-def _scaled(a: Array | None, factor: Array) -> Array | None:
+def _scaled(a: Array | None, factor: Array | float) -> Array | None:
     return None if a is None else a * factor
 
 
@@ -171,15 +171,21 @@ def _linear(function: np.ufunc) -> Callable[[Tracked, Tracked], Tracked]:
         value = np.asarray(function(a.value, b.value))
         if a is b:
             factor = 2.0 if function is np.add else 0.0
-            doubled = _scaled(a.variance, np.float64(factor * factor)), _scaled(a.drift, np.float64(factor))
+            doubled = _scaled(a.variance, factor * factor), _scaled(a.drift, factor)
             return Tracked(value, a.model, *doubled)
         variance = a.model.rounding(value)
         for part in (a.variance, b.variance):
             if part is not None:
-                variance = variance + part
+                variance += part
         return finish(value, variance, _whole(_plus(a.drift, b.drift), value), a.model)
 
     return rule
+
+
+def _squared_error(a: Tracked) -> Array:
+    if a.drift is None and a.variance is not None:
+        return a.variance
+    return a.deviation**2
 
 
 def _whole(drift: Array | None, value: Array) -> Array | None:
@@ -190,25 +196,31 @@ def multiply(a: Tracked, b: Tracked) -> Tracked:
     """Return a * b; one array times itself has a doubled error, and the square of the error as a drift."""
     x, y, model = a.value, b.value, a.model
     value = np.asarray(x * y)
-    variance = model.rounding(value) + model.underflow
+    variance = model.rounding(value)
+    variance += model.underflow
     if a is b:
         if a.exact:
             return finish(value, variance, None, model)
-        drift = _scaled(a.drift, 2 * np.abs(x))
-        second = LAMBDA * a.deviation**2
+        squared_error = _squared_error(a)
         if a.variance is not None:
-            variance = variance + 4 * value * a.variance
+            variance += 4 * value * a.variance
+        drift = _scaled(a.drift, 2 * np.abs(x))
         # Squaring shifts the mean by the variance of the error, which later sums cannot average away.
+        second = LAMBDA * squared_error
         if (second * second > 0.01 * variance).any():
             drift = _plus(drift, second)
         return finish(value, variance, drift, model)
     if a.variance is not None:
-        variance = variance + y * y * a.variance
+        factor = y * y
+        if b.variance is not None:
+            factor = factor + LAMBDA * LAMBDA * b.variance  # the product of both errors, where neither factor is large
+        variance += factor * a.variance
     if b.variance is not None:
-        variance = variance + x * x * b.variance
-    if not a.exact and not b.exact:
-        variance = variance + (LAMBDA * a.deviation * b.deviation) ** 2
+        factor = x * x
+        variance += factor * b.variance
     drift = _plus(_scaled(a.drift, np.abs(y)), _scaled(b.drift, np.abs(x)))
+    if drift is not None and not a.exact and not b.exact:
+        drift = drift + LAMBDA * a.deviation * b.deviation
     return finish(value, variance, drift, model)
 
 
@@ -216,7 +228,8 @@ def divide(a: Tracked, b: Tracked) -> Tracked:
     """Return a / b."""
     y, model = b.value, a.model
     value = np.asarray(a.value / y)
-    variance = model.rounding(value, 2.0 if model.precision.fast_math else 1.0) + model.underflow
+    variance = model.rounding(value, 2.0 if model.precision.fast_math else 1.0)
+    variance += model.underflow
     if a is b:
         return finish(value, None, None, model)
     inverse = 1 / y
@@ -226,12 +239,12 @@ def divide(a: Tracked, b: Tracked) -> Tracked:
         shrunk = 1 - np.minimum(LAMBDA * b.deviation * np.abs(inverse), 63 / 64)
         slope = value * inverse / shrunk
         if b.variance is not None:
-            variance = variance + slope * slope * b.variance
+            variance += slope * slope * b.variance
         slope_a = inverse / shrunk
     else:
         slope_a = inverse
     if a.variance is not None:
-        variance = variance + slope_a * slope_a * a.variance
+        variance += slope_a * slope_a * a.variance
     drift = _plus(_scaled(a.drift, np.abs(slope_a)), _scaled(b.drift, np.abs(slope)))
     return finish(value, variance, _whole(drift, value), model)
 

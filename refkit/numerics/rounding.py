@@ -7,7 +7,7 @@ LAMBDA standard deviations allows a little over twice the documented maximum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,7 @@ LAMBDA = 8.0
 class RoundingModel:
     """The rounding behaviour of a kernel of the given precision."""
 
-    precision: Precision = Precision()
+    precision: Precision = field(default_factory=Precision)
 
     @cached_property
     def unit_variance(self) -> float:
@@ -56,6 +56,7 @@ class RoundingModel:
 
     def rounding(self, value: np.ndarray, multiple: float | np.ndarray = 1.0) -> np.ndarray:
         """Return the variance of rounding `value`, for an error `multiple` times that of one rounding."""
-        variance = value * value
+        # Always a new array of the value's shape, so that callers may add to it in place.
+        variance = np.square(np.asarray(value))[...]
         variance *= self.unit_variance * (multiple * multiple)
         return variance

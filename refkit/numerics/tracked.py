@@ -2,8 +2,8 @@
 
 `value` is the exact result. The error has two parts. `variance` is that of independent errors, which add in
 quadrature. `drift` is the size of errors that may all point one way (second-order terms, systematic rounding), which
-add linearly. Either is None where it is zero everywhere, so that exact inputs cost nothing. `deviation`, their sum, is the
-absolute standard deviation from which the bound is made.
+add linearly. Either is None where it is zero everywhere, so that exact inputs cost nothing. `deviation`, their sum, is
+the absolute standard deviation from which the bound is made.
 
 The rules are in `ufuncs` (elementwise functions and their methods) and `functions` (everything else in NumPy's
 interface). What cannot be followed raises `CannotTrack`, never a silent conversion.
@@ -179,10 +179,11 @@ def _method(name: str) -> Any:
     return call
 
 
-for _name in (
-    "all any argmax argmin argsort clip cumprod cumsum diagonal dot max mean min nonzero prod ptp "
-    "repeat round searchsorted std sum take trace var"
-).split():
+_METHODS = (
+    "all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "diagonal", "dot", "max", "mean", "min",
+    "nonzero", "prod", "repeat", "round", "std", "sum", "take", "trace", "var",
+)  # fmt: skip
+for _name in _METHODS:
     setattr(Tracked, _name, _method(_name))
 
 
