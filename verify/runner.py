@@ -1,0 +1,369 @@
+"""One kernel verified: every check on its cases, the faults found laid out, made small and saved, and summed up in
+one record.
+
+The order of things is fixed by the spec and the seed alone. Every check that comes to a verdict is told at once, and
+told again if a later check brings a fault against it to light, or when its failing case has been made small.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import refkit
+from refkit.records import CaseRecord, CheckRecord, KernelRecord, Verdict, worst_verdict
+from refkit.verify import store
+from refkit.verify.backends import Backend, open_backend
+from refkit.verify.backends.faults import one_line
+from refkit.verify.case import Case
+from refkit.verify.case_run import CaseRun
+from refkit.verify.checks import Check, Plan, all_checks, find_check
+from refkit.verify.drawing import seed_of
+from refkit.verify.errors import SpecError
+from refkit.verify.events import CaseStarted, CheckDone, KernelDone, KernelStarted, Listener, ignore
+from refkit.verify.findings import Examination, Finding
+from refkit.verify.options import Options
+from refkit.verify.shrink import shrink
+from refkit.verify.spec import KernelSpec
+
+if TYPE_CHECKING:
+    from refkit.verify.pool import Task
+
+LATER_SHRINKS = 0.25
+"""The part of the shrinking time that each failing check after the first gets."""
+
+FUTILE = ("compile", "unsupported")
+"""Kinds of launch fault that no other case would do without."""
+
+
+def verify_spec(
+    spec: KernelSpec, options: Options | None = None, on_event: Listener = ignore, backend: Backend | None = None
+) -> KernelRecord:
+    """Run every check on `spec` and return the record; `backend` overrides the one that `options` names.
+
+    Raises `backends.Unavailable` where the backend cannot run here. Whatever is wrong with the kernel or the spec is
+    in the record.
+    """
+    options = options or Options()
+    backend = backend or open_backend(options.backend, workers=options.workers, timeout=options.timeout)
+    with backend.active():
+        return _KernelRun(spec, options, on_event, backend).record()
+
+
+def verify_target(task: Task, options: Options, on_event: Listener) -> KernelDone:
+    """Find the spec that `task` names, verify it, and say whether this process can go on launching."""
+    backend = open_backend(options.backend, workers=options.workers, timeout=options.timeout)
+    with backend.active():
+        spec = find_spec(task.target, task.name)
+        run = _KernelRun(replace(spec, name=task.name), options, on_event, backend)
+        return KernelDone(run.record(), broken=run.broken)
+
+
+def find_spec(target: str, name: str) -> KernelSpec:
+    """The spec `name` of `target`, or of the shipped ones where `target` is empty; raises `TargetError` or
+    `SpecError`."""
+    from refkit.verify.discovery import load_target, shipped
+    from refkit.verify.errors import TargetError
+
+    specs = load_target(target) if target else shipped()
+    if name not in specs:
+        raise TargetError(f"{target or 'refkit'} has no spec named {name!r}; it has {', '.join(sorted(specs))}")
+    return specs[name]
+
+
+def examine_case(spec: KernelSpec, case: Case, backend: Backend, check: str = "accuracy") -> Examination:
+    """One case as `check` examines it, launched on `backend`; raises `SpecError` where the spec is wrong."""
+    with backend.active():
+        return find_check(check).examine(CaseRun(spec, case, backend))
+
+
+def precision_label(spec: KernelSpec) -> str:
+    """The kernel's precision in a word or two: `float32`, `bfloat16 -> float32`, with `fast math` where it is on."""
+    stored = dict.fromkeys(argument.dtype for argument in spec.arrays.values() if argument.is_float)
+    narrowest = min(stored, key=lambda name: spec_bits(name), default=spec.precision.multiply)
+    steps = dict.fromkeys((narrowest, spec.precision.multiply, spec.precision.accumulate))
+    if narrowest != spec.precision.multiply == spec.precision.accumulate:
+        steps = dict.fromkeys((narrowest, spec.precision.accumulate))
+    return " -> ".join(steps) + (", fast math" if spec.precision.fast_math else "")
+
+
+def spec_bits(dtype: str) -> int:
+    """The size of a storage format in bits."""
+    from refkit.verify.arguments import storage_dtype
+
+    return 8 * storage_dtype(dtype).itemsize
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The first finding against a check, the case that showed it, and the check that came upon it."""
+
+    finding: Finding
+    case: Case
+    examined_by: str
+    number: int
+    shrunk: bool = False
+    case_file: str = ""
+
+
+@dataclass
+class _Progress:
+    """One check as far as it has come."""
+
+    plan: Plan
+    examinations: list[tuple[Case, Examination]] = field(default_factory=list)
+    stopped: str = ""
+    error: str = ""
+
+
+class _KernelRun:
+    def __init__(self, spec: KernelSpec, options: Options, on_event: Listener, backend: Backend) -> None:
+        self.spec = spec
+        self.options = options
+        self.tell = on_event
+        self.backend = backend
+        self.progress: dict[str, _Progress] = {}
+        self.found: dict[str, _Found] = {}
+        self.judged: dict[Case, None] = {}
+        self.launches_fail = ""
+        self.wrong_spec = ""
+        self.broken = False
+
+    def record(self) -> KernelRecord:
+        started = time.monotonic()
+        self._plan()
+        for check in all_checks():
+            self._run(check)
+        for position, name in enumerate(list(self.found)):
+            if self.options.shrink:
+                self._shrink(name, self.options.profile.shrink_seconds * (1.0 if position == 0 else LATER_SHRINKS))
+        checks = tuple(self._check_record(check) for check in all_checks())
+        return KernelRecord(
+            name=self.spec.name,
+            operator=self.spec.operator,
+            precision=precision_label(self.spec),
+            status=worst_verdict([check.status for check in checks]),
+            cases=len(self.judged),
+            seconds=round(time.monotonic() - started, 3),
+            checks=checks,
+            direction=self.spec.direction,
+            deterministic=self.spec.deterministic,
+            target=self.spec.target,
+            source=self.spec.source,
+            message=self.wrong_spec,
+            wrong_call=bool(self.wrong_spec),
+        )
+
+    # -- planning and running -----------------------------------------------------------------------------------
+
+    def _plan(self) -> None:
+        for check in all_checks():
+            try:
+                plan = Plan() if self.wrong_spec else check.plan(self.spec, self.options.profile, self.options.seed)
+                self.progress[check.name] = _Progress(plan)
+            except SpecError as error:
+                self.wrong_spec = str(error)
+                self.progress[check.name] = _Progress(Plan(), error=str(error))
+        # `trust` launches nothing and mostly ends after a few cases.
+        planned = sum(len(self.progress[check.name].plan.cases) for check in all_checks() if check.name != "trust")
+        self.tell(KernelStarted(self.spec.name, planned))
+
+    def _run(self, check: Check) -> None:
+        progress = self.progress[check.name]
+        if self.wrong_spec or self.broken:
+            progress.stopped = "the reference is wrong" if self.wrong_spec else "no launch is possible any more"
+        elif self.launches_fail and check.name not in ("trust", "derivative"):
+            progress.stopped = f"the launch failed in {self.launches_fail}"
+        elif check.name not in self.found:
+            try:
+                self._examine_all(check, progress)
+            except SpecError as error:
+                self.wrong_spec = progress.error = str(error)
+            except Exception as error:
+                if self.options.traceback:
+                    traceback.print_exc(file=sys.stderr)
+                progress.error = f"the check itself failed: {one_line(error)}"
+        self._announce(check)
+
+    def _examine_all(self, check: Check, progress: _Progress) -> None:
+        for case in progress.plan.cases:
+            number = len(self.judged)
+            self.tell(CaseStarted(self.spec.name, check.name, describe_case(case), number, case.to_json()))
+            examination = check.examine(CaseRun(self.spec, case, self.backend))
+            self.judged[case] = None
+            progress.examinations.append((case, examination))
+            for finding in examination.findings:
+                self._note(_Found(finding, case, check.name, number))
+            decisive = examination.decisive
+            if decisive is not None:
+                if decisive.check != check.name:
+                    progress.stopped = (
+                        f"an output was wrong or missing in case {len(progress.examinations)}: see {decisive.check}"
+                    )
+                return
+            if check.enough([seen for _, seen in progress.examinations]):
+                break
+        finding = check.conclude([seen for _, seen in progress.examinations])
+        if finding is not None:
+            self._note(_Found(finding, progress.plan.cases[0], check.name, 0, shrunk=True))
+
+    def _note(self, found: _Found) -> None:
+        finding = found.finding
+        if finding.fault is not None:
+            if finding.check != "layouts" or finding.fault.kind in FUTILE:
+                self.launches_fail = finding.check
+            self.broken = self.broken or finding.fault.fatal
+        if finding.check in self.found:
+            return
+        self.found[finding.check] = self._saved(found)
+        self._announce(find_check(finding.check))
+
+    # -- failing cases ------------------------------------------------------------------------------------------
+
+    def _saved(self, found: _Found) -> _Found:
+        if self.options.cases_dir is None or found.finding.verdict is Verdict.MISTRUSTED:
+            return found
+        failing = store.FailingCase.of(
+            target=self.spec.target if not is_shipped(self.spec) else "",
+            name=self.spec.name,
+            check=found.finding.check,
+            examined_by=found.examined_by,
+            case=found.case,
+            seed=self.options.seed,
+            backend=self.backend.name,
+            message=found.finding.message,
+        )
+        return replace(found, case_file=str(store.save(failing, self.options.cases_dir)))
+
+    def _shrink(self, name: str, seconds: float) -> None:
+        found = self.found[name]
+        fault = found.finding.fault
+        if found.shrunk or self.broken or (fault is not None and (fault.fatal or fault.kind in FUTILE)):
+            return
+        examined_by = find_check(found.examined_by)
+        findings: dict[Case, Finding] = {}
+
+        def fails(case: Case) -> bool:
+            self.tell(CaseStarted(self.spec.name, name, f"{describe_case(case)} (shrinking)", len(self.judged)))
+            try:
+                finding = examined_by.examine(CaseRun(self.spec, case, self.backend)).finding(name)
+            except SpecError:
+                return False
+            if finding is not None:
+                findings[case] = finding
+            return finding is not None and _kind(finding) == _kind(found.finding)
+
+        case = shrink(self.spec, found.case, fails, seconds, seed_of(self.options.seed, self.spec.name, name))
+        if case != found.case:
+            smaller = replace(found, case=case, finding=findings[case], shrunk=True)
+            # The pattern of an error shows best on the larger case.
+            diagnosis = found.finding.diagnosis or smaller.finding.diagnosis
+            smaller = self._saved(replace(smaller, finding=replace(smaller.finding, diagnosis=diagnosis)))
+            if found.case_file and found.case_file != smaller.case_file:
+                with suppress(FileNotFoundError):
+                    Path(found.case_file).unlink()
+            self.found[name] = smaller
+            self._announce(find_check(name))
+
+    # -- records ------------------------------------------------------------------------------------------------
+
+    def _announce(self, check: Check) -> None:
+        self.tell(CheckDone(self.spec.name, self._check_record(check)))
+
+    def _check_record(self, check: Check) -> CheckRecord:
+        progress = self.progress[check.name]
+        seen = progress.examinations
+        cases = len(self.judged) if check.notices else len(seen)
+        best = max((e for _, e in seen if e.worst is not None), key=lambda e: e.ratio or 0.0, default=None)
+        record = CheckRecord(
+            check.name,
+            Verdict.PASSED,
+            cases=cases,
+            worst_ratio=max((e.ratio for _, e in seen if e.ratio is not None), default=None),
+            bound=_weakest_bound(e.bound for _, e in seen),
+            sensitivity=sensitivity(e.sensitivity for _, e in seen),
+            cases_data=tuple(_case_record(case, e) for case, e in seen),
+            worst=best.worst if best is not None else None,
+        )
+        found = self.found.get(check.name)
+        if found is not None:
+            return self._failed(record, found)
+        if progress.error:
+            return replace(record, status=Verdict.ERROR, message=progress.error)
+        if progress.plan.skip or progress.stopped:
+            return replace(record, status=Verdict.SKIPPED, message=progress.plan.skip or progress.stopped)
+        return record
+
+    def _failed(self, record: CheckRecord, found: _Found) -> CheckRecord:
+        finding = found.finding
+        where = f" [{describe_case(found.case)}]" if finding.verdict is not Verdict.MISTRUSTED else ""
+        shown = _case_record(found.case, None, finding.worst.ratio if finding.worst else None)
+        return replace(
+            record,
+            status=finding.verdict,
+            cases=max(record.cases, 1),
+            worst_ratio=max(filter(None, (record.worst_ratio, shown.ratio)), default=None),
+            message=f"{finding.message}{where}",
+            diagnosis=finding.diagnosis,
+            case_file=found.case_file,
+            worst=finding.worst or record.worst,
+            # The failing case is the last one in the data: the smallest that was found.
+            cases_data=(*record.cases_data, shown),
+        )
+
+
+def is_shipped(spec: KernelSpec) -> bool:
+    """True where `spec` is one of refkit's own."""
+    return spec.target.startswith(f"{refkit.__name__}.verify.specs") or not spec.target
+
+
+def _kind(finding: Finding) -> str:
+    return finding.fault.kind if finding.fault is not None else ""
+
+
+def _case_record(case: Case, examination: Examination | None, ratio: float | None = None) -> CaseRecord:
+    return CaseRecord(
+        dims=dict(case.dims),
+        layout=dict(case.layouts),
+        config=dict(case.config),
+        ratio=examination.ratio if examination is not None else ratio,
+        scenario=case.scenario,
+        values=case.values,
+        seed=case.seed,
+    )
+
+
+def _weakest_bound(kinds: Iterable[str]) -> str:
+    present = set(kinds)
+    return next((kind for kind in ("estimated", "tracked", "exact") if kind in present), "")
+
+
+def sensitivity(figures: Iterable[Mapping[str, float]]) -> float | None:
+    """The smallest relative fault that these cases would have caught, in the output where a fault is hardest to see.
+
+    Of each output: the smallest figure over the cases of `judge.OutputJudgement.typical_sensitivity`, the relative
+    fault of a typical element that the case would have caught. Of these, the largest.
+    """
+    smallest: dict[str, float] = {}
+    for case in figures:
+        for name, value in case.items():
+            smallest[name] = min(value, smallest.get(name, value))
+    return max(smallest.values(), default=None)
+
+
+def describe_case(case: Case) -> str:
+    """A case in one line: `R=1 C=7, block=64, x strided, mixture, seed 3`."""
+    parts = [" ".join(f"{name}={size}" for name, size in case.dims.items())]
+    parts += [f"{name}={value}" for name, value in case.config.items()]
+    parts += [f"{name} {layout}" for name, layout in case.layouts.items()]
+    parts += [
+        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in case.scalars.items()
+    ]
+    parts += [f"without {name}" for name in case.absent]
+    return ", ".join([part for part in parts if part] + [f"{case.values} values", f"seed {case.seed}"])
