@@ -92,7 +92,6 @@ class Sheet:
             return
         vertices = [point for x0, y0, x1, y1 in lines for point in ((x0, y0), (x1, y1))]
         outline = Outline(vertices, [Outline.MOVETO, Outline.LINETO] * len(lines))
-        outline.should_simplify = False  # simplification would merge the short lines that stand for dots
         patch = PathPatch(
             outline,
             fill=False,
@@ -100,7 +99,7 @@ class Sheet:
             linewidth=width,
             linestyle=(0, (3, 3)) if dashed else "solid",
             capstyle="round" if round_ends else "butt",
-            snap=not round_ends,
+            snap=not round_ends,  # on whole pixels a dot has no length, and Agg leaves it out
             clip_on=False,
         )
         self.axes.add_artist(patch)

@@ -106,7 +106,7 @@ def coverage_figure(kernel: KernelView, width: int = 360) -> Drawing | None:
     for i, (name, sizes) in enumerate(tried.items()):
         y = top + _ROW * i + _ROW / 2
         bad = failed.get(name, set())
-        sheet.text(0, y, shorten(name, 9))
+        sheet.text(0, y, shorten(name, 8))
         sheet.segments([(left, y, right, y)], "line", width=0.75)
         sheet.segments([(place(s), y - 7, place(s), y + 7) for s in sorted(sizes - bad)], "point", width=1.25)
         sheet.segments([(place(s), y - 9, place(s), y + 9) for s in sorted(bad)], "bad", width=1.75)
@@ -136,7 +136,7 @@ def position_figure(check: str, worst: WorstView, width: int = 360) -> Drawing |
     if height >= 44:
         sheet.text(left - 8, top + 6, "row 0", colour="muted", align="right")
         sheet.text(left - 8, top + height - 6, f"{rows - 1:,}", colour="muted", align="right")
-    _position_legend(sheet, left, top + height + 18, bool(np.isinf(grid.compressed()).any()))
+    _position_legend(sheet, left, top + height + 18, not np.isfinite(grid.compressed()).all())
     values = grid.compressed()
     over = int((~(values <= 1.0)).sum())
     shape = " × ".join(f"{size:,}" for size in worst.shape) or f"{m} × {n} cells"

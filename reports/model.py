@@ -53,7 +53,7 @@ class CaseView:
 
 @dataclass(frozen=True)
 class WorstView:
-    """The worst element of a check; `map` is float64 (m, n): NaN as infinity, masked where nothing was compared."""
+    """The worst element of a check; `map` is float64 (m, n), masked where nothing was compared."""
 
     output: str
     index: tuple[int, ...]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shlex
 from collections.abc import Mapping
@@ -132,7 +131,7 @@ def _read_worst(entry: Any) -> WorstView | None:
 
 
 def _read_map(rows: Any) -> np.ma.MaskedArray | None:
-    """A masked float64 array (m, n) with m, n <= MAP_LIMIT; NaN becomes infinity (both fail), None is masked."""
+    """A masked float64 array (m, n) with m, n <= MAP_LIMIT; None is masked."""
     if not isinstance(rows, list | tuple) or not rows:
         return None
     if not isinstance(rows[0], list | tuple):
@@ -146,7 +145,7 @@ def _read_map(rows: Any) -> np.ma.MaskedArray | None:
         for j, cell in enumerate(row):
             ratio = number(cell)
             if ratio is not None:
-                grid[i, j] = math.inf if math.isnan(ratio) else abs(ratio)
+                grid[i, j] = abs(ratio)
     for axis in (0, 1):
         size = grid.shape[axis]
         if size > MAP_LIMIT:

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
+from refkit.records import CaseRecord, CheckRecord, KernelRecord, RunRecord, SourceFinding, Verdict, WorstRecord
 from refkit.reports import ReportError, write
 from refkit.reports.drawing import PALETTE, to_svg
 from refkit.reports.figures import errors_figure
@@ -190,6 +191,57 @@ def test_names_that_no_font_and_no_file_takes(tmp_path):
     write(run, tmp_path / "out")
     assert {path.parent for path in tmp_path.rglob("*.png")} == {tmp_path / "out"}
     assert "a\N{REPLACEMENT CHARACTER}" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+
+
+def test_names_are_not_read_as_mathematics(tmp_path):
+    worst = {"output": "$y$", "index": [0], "shape": [2], "error_map": [[0.1, 0.2]]}
+    check = {"name": r"$\oops$", "status": "failed", "cases_data": [{"dims": {"$a^$": 3}, "ratio": 2}], "worst": worst}
+    body = write({"kernels": [{"name": "k", "checks": [check]}]}, tmp_path).read_text(encoding="utf-8")
+    assert re.search(r"<text[^>]*>\$\\oops\$</text>", body)
+    assert re.search(r"<text[^>]*>\$a\^\$</text>", body)
+
+
+def test_the_records_of_a_run_arrive_whole(tmp_path):
+    worst = WorstRecord("dgamma", (3, 1), 2.5, math.nan, 1e-6, math.nan, (4, 2), ((0.5, math.nan), (0.1, 3.0)), (4, 2))
+    cases = (
+        CaseRecord({"T": 4, "C": 2}, {"x": "strided"}, {"block": 64}, math.nan, "every dim small", "normal", 7),
+        CaseRecord({"T": 9, "C": 5}, {}, {}, 0.25),
+    )
+    found = (SourceFinding("race", "two threads write sums[0]", "kernels/norm.py", 31),)
+    accuracy = CheckRecord(
+        "accuracy",
+        Verdict.FAILED,
+        2,
+        math.nan,
+        "1 of 2 fails",
+        "a NaN row",
+        "c.json",
+        "tracked",
+        None,
+        cases,
+        worst,
+        found,
+    )
+    kernel = KernelRecord("norm_dgamma", "norm", "float32", Verdict.FAILED, 2, 1.5, (accuracy,), source="norm.py:12")
+    record = RunRecord("0.1.0", "cpu", "quick", 3, (kernel,), 1.5, {"numpy": "2.4"}, "refkit all", True)
+    page = parse(write(json.loads(json.dumps(record.to_json())), tmp_path))
+    (card,) = page.all("article", data_kernel="norm_dgamma")
+    for shown in (
+        "a NaN row",
+        "1 of 2 fails",
+        "block 64 · x strided · values normal · every dim small",
+        "dgamma[3, 1]",
+    ):
+        assert shown in card.text
+    (section,) = page.all("details", class_="kernel")
+    for shown in (
+        "norm.py:12",
+        "race: two threads write sums[0] · kernels/norm.py:31",
+        "dgamma of 4 × 2: 2 of 4 cells",
+    ):
+        assert shown in section.text
+    assert "Stopped early" in page.text
+    assert "not finite" in section.text
 
 
 def test_odd_ratios_are_shown_and_nan_fails(run, tmp_path):
