@@ -4,6 +4,7 @@ import functools
 import re
 from dataclasses import dataclass
 
+import llvmlite
 from llvmlite import binding as llvm
 
 
@@ -25,15 +26,11 @@ def _features() -> str:
 
 
 @functools.cache
-def target_machine(jit_code_model: bool = False) -> llvm.TargetMachine:
-    """The host's target machine with all of the host's features."""
+def target_machine() -> llvm.TargetMachine:
+    """The host's target machine, with all of the host's features."""
     _initialised()
     return llvm.Target.from_default_triple().create_target_machine(
-        opt=3,
-        jit=True,
-        cpu=llvm.get_host_cpu_name(),
-        features=_features(),
-        codemodel="jitdefault" if jit_code_model else "default",
+        opt=3, jit=True, cpu=llvm.get_host_cpu_name(), features=_features(), codemodel="jitdefault"
     )
 
 
@@ -60,6 +57,13 @@ def optimise(module: llvm.ModuleRef, *, level: int = 3) -> None:
     builder.getModulePassManager().run(module, builder)
 
 
+def identity() -> str:
+    """All of the host and of LLVM that decides what machine code comes out."""
+    _initialised()
+    versions = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+    return f"{versions} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()}"
+
+
 @dataclass(frozen=True)
 class LoadedModule:
     """Machine code in memory; it lives as long as this object."""
@@ -71,21 +75,19 @@ class LoadedModule:
         return self.engine.get_function_address(name)
 
 
-def load(module: llvm.ModuleRef) -> LoadedModule:
-    """Generates machine code for a module and loads it; the module belongs to the result."""
-    engine = llvm.create_mcjit_compiler(module, _jit_target_machine())
-    engine.finalize_object()
-    engine.run_static_constructors()
-    return LoadedModule(engine)
+def machine_code(module: llvm.ModuleRef) -> bytes:
+    """The object file of an optimised module."""
+    return target_machine().emit_object(module)
 
 
-def _jit_target_machine() -> llvm.TargetMachine:
-    # MCJIT takes ownership, so each engine gets a machine of its own
-    target_machine()
-    return llvm.Target.from_default_triple().create_target_machine(
-        opt=3,
-        jit=True,
-        cpu=llvm.get_host_cpu_name(),
-        features=_features(),
-        codemodel="jitdefault",
+def load(object_file: bytes) -> LoadedModule:
+    """Loads an object file into the process."""
+    _initialised()
+    # MCJIT takes ownership of its target machine, so each engine gets one of its own
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        opt=3, jit=True, cpu=llvm.get_host_cpu_name(), features=_features(), codemodel="jitdefault"
     )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(host_header()), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
+    engine.finalize_object()
+    return LoadedModule(engine)

@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from . import engine, entries, frontend, loops, prelude, translate
+from . import cache, engine, entries, frontend, loops, prelude, translate
 from .device_library import UnknownDeviceFunction, definitions
 from .faults import Unsupported
 from .runtime import build
@@ -41,8 +41,12 @@ class CompiledKernel:
     code: engine.LoadedModule
 
 
-def compile_kernel(function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False) -> CompiledKernel:
+def compile_kernel(
+    function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False, scheduled: bool = False
+) -> CompiledKernel:
     """Compiles a kernel's Python function for a signature.
+
+    scheduled: every thread is a fiber even where none waits, so that a seeded schedule can reorder them.
 
     Raises what Numba's frontend raises where the kernel does not compile, and `Unsupported` where it links foreign
     code or holds inline assembly without a host meaning.
@@ -57,27 +61,28 @@ def compile_kernel(function: Callable[..., None], argument_types: tuple[Any, ...
         translation = translate.translate(ir.modules, ir.entry, file)
         text, spins = _with_polls(translation, file)
         waits = any(_WAITING.match(name) for name in translation.uses)
-        fibers = waits or spins
-        module = _link(text, translation, fibers)
+        fibers = waits or spins or scheduled
+        linked = _linked_text(text, translation, fibers)
     except Unsupported as fault:
         fault.kernel = function.__name__
         fault.file = fault.file or file
         fault.line = fault.line or line
         raise
-    engine.optimise(module)
-    optimised = str(module)
+    build.scheduler_address("rk_switch")  # the kernel links against it
+    name = cache.key("kernel", linked, build.device_bitcode(), engine.identity())
+    object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked))
     return CompiledKernel(
         name=function.__name__,
         file=file,
         line=line,
         argument_types=ir.argument_types,
-        code=(code := engine.load(module)),
+        code=(code := engine.load(object_file)),
         entry=code.address("rk_entry"),
         fibers=fibers,
         spins=spins,
         grid_barrier="cudaCGSynchronize" in translation.uses,
         shared_bytes=translation.shared_bytes,
-        stack_bytes=_stack_bytes(optimised),
+        stack_bytes=stack_bytes,
         sites=tuple(translation.sites),
         exceptions=ir.exceptions,
     )
@@ -96,8 +101,8 @@ def _with_polls(translation: translate.Translation, file: str) -> tuple[str, boo
     return loops.unroll_local_arrays(translate.without_metadata(text)), spins
 
 
-def _link(text: str, translation: translate.Translation, fibers: bool) -> llvm.ModuleRef:
-    """The kernel with everything it calls, as one host module whose only visible function is `rk_entry`."""
+def _linked_text(text: str, translation: translate.Translation, fibers: bool) -> str:
+    """The kernel with everything it calls except the runtime, as one text."""
     defined = {name.strip('"') for name in _DEFINED.findall(text)}
     small = prelude.definitions(fibers=fibers, shared_bytes=translation.shared_bytes, runtime=_runtime_declarations())
     provided = {name.strip('"') for name in (*_DEFINED.findall(small), *_DECLARED.findall(small))}
@@ -109,14 +114,19 @@ def _link(text: str, translation: translate.Translation, fibers: bool) -> llvm.M
         raise Unsupported(f"device function {unknown} has no host meaning") from None
     quoted = translation.quoted_entry
     parts = [text, small, *meanings, library, entries.entry(quoted, translation.entry_types, fibers=fibers)]
-    module = llvm.parse_assembly(engine.retarget(_without_duplicates("\n".join(parts))))
+    return engine.retarget(_without_duplicates("\n".join(parts)))
+
+
+def _machine_code(linked: str) -> tuple[bytes, int]:
+    """The object file of a kernel's linked text, and how much stack a thread needs."""
+    module = llvm.parse_assembly(linked)
     module.link_in(llvm.parse_bitcode(build.device_bitcode()))
     for function in module.functions:
         if not function.is_declaration and function.name != "rk_entry":
             function.linkage = "internal"
     module.verify()
-    build.scheduler_address("rk_switch")  # the kernel links against it
-    return module
+    engine.optimise(module)
+    return engine.machine_code(module), _stack_bytes(str(module))
 
 
 @functools.cache
@@ -161,11 +171,16 @@ class KernelCache:
         self._lock = threading.Lock()
         self._kernels: dict[Any, CompiledKernel] = {}
 
-    def get(self, function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool) -> CompiledKernel:
+    def get(
+        self, function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool, scheduled: bool
+    ) -> CompiledKernel:
         """The compiled kernel, compiled on first use."""
         key = (function, argument_types, fastmath)
         with self._lock:
-            kernel = self._kernels.get(key)
+            kernel = self._kernels.get((*key, scheduled))
             if kernel is None:
-                kernel = self._kernels[key] = compile_kernel(function, argument_types, fastmath=fastmath)
+                kernel = compile_kernel(function, argument_types, fastmath=fastmath, scheduled=scheduled)
+                self._kernels[(*key, scheduled)] = kernel
+                if kernel.fibers:
+                    self._kernels[(*key, True)] = kernel
         return kernel

@@ -36,7 +36,12 @@ def launch(
     where the kernel does not compile for these arguments.
     """
     types = packing.argument_types(dispatcher, arguments)
-    kernel = _kernels.get(dispatcher.py_func, types, fastmath=bool(dispatcher.targetoptions.get("fastmath")))
+    kernel = _kernels.get(
+        dispatcher.py_func,
+        types,
+        fastmath=bool(dispatcher.targetoptions.get("fastmath")),
+        scheduled=settings.schedule is not None,
+    )
     packed = packing.pack(kernel.argument_types, arguments)
     _Run(kernel, grid, block, dynamic_shared_bytes, packed.words, settings).execute()
 

@@ -174,7 +174,7 @@ def _shared_memory(text: str, result: Translation) -> str:
     return text + '\ndeclare i8* @"rk.shared"(i64)\ndeclare i8* @"rk.dynamic_shared"()\n'
 
 
-_SCALAR_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2}
+_SCALAR_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2, "ptr": 8}
 
 
 def size_of(type_text: str) -> int:

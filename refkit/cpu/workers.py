@@ -5,6 +5,7 @@ import functools
 import mmap
 import os
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -178,14 +179,13 @@ class Worker:
         return int(self.memory.worker[layout.WORKER_STATUS])
 
     def positions(self) -> tuple[tuple[Position, ...], int | None]:
-        """Where each thread that has not exited stands, and the site of the first that waits."""
+        """Where each thread that has not exited stands, and the site at which the fewest wait."""
         if not self.kernel.fibers:
             return self._plain_position()
         memory, worker = self.memory, self.memory.worker
         threads = memory.shape.block[0] * memory.shape.block[1] * memory.shape.block[2]
         live = int(worker[layout.WORKER_GROUP_BLOCKS]) * threads
-        result = []
-        first_site: int | None = None
+        result, sites = [], []
         for rank, row in enumerate(memory.threads[:live]):
             state, site = int(row[layout.THREAD_STATE]), int(row[layout.THREAD_SITE])
             if state == layout.EXITED:
@@ -194,10 +194,11 @@ class Worker:
             where = f"{layout.STATE_NAMES[state]}{self._line(site)}"
             if state == layout.AT_WARP_OPERATION:
                 where += f" with mask {int(row[layout.THREAD_MASK]):#010x}"
-            if first_site is None or state != layout.RUNNABLE:
-                first_site = site if first_site is None else first_site
+            sites.append(site)
             result.append((unlinear(linear, self.grid), unlinear(rank % threads, memory.shape.block), where))
-        return tuple(result), first_site
+        counts = Counter(sites)
+        # the place where the fewest threads wait is the likelier fault
+        return tuple(result), min(counts, key=lambda site: counts[site]) if counts else None
 
     def _plain_position(self) -> tuple[tuple[Position, ...], int | None]:
         worker = self.memory.worker

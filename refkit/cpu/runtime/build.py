@@ -1,12 +1,15 @@
 """Compiles the runtime: the device-side operations that every kernel links, and the scheduler that the process links once."""
 
 import functools
+from pathlib import Path
 from typing import Any
 
+import numba_cuda
 from llvmlite import binding as llvm
 from numba.cuda import types
 
-from .. import engine, frontend
+from .. import cache, engine, frontend
+from ..fibers import ASSEMBLY as FIBER_ASSEMBLY
 from ..fibers import module_assembly
 from . import device, scheduler
 from .primitives import words_type
@@ -61,21 +64,33 @@ def _linked(functions: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...], thread
 
 
 @functools.cache
+def _source_key() -> str:
+    """A key for the runtime: its sources and everything that compiles them."""
+    sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return cache.key(*sources, FIBER_ASSEMBLY, engine.identity(), numba_cuda.__version__)
+
+
+@functools.cache
 def device_bitcode() -> bytes:
     """Bitcode of the operations that a kernel calls, to be linked into each kernel."""
-    return _linked(DEVICE_FUNCTIONS, thread_argument=True).as_bitcode()
+    name = cache.key("device", _source_key())
+    return cache.fetch(name, lambda: _linked(DEVICE_FUNCTIONS, thread_argument=True).as_bitcode())
+
+
+def _scheduler_code() -> bytes:
+    module = _linked(SCHEDULER_FUNCTIONS, thread_argument=False)
+    text = module_assembly() + "declare void @rk_switch()\ndeclare void @rk_start()\n"
+    module.link_in(llvm.parse_assembly(engine.retarget(text)))
+    return engine.machine_code(module)
 
 
 @functools.cache
 def _scheduler() -> engine.LoadedModule:
-    module = _linked(SCHEDULER_FUNCTIONS, thread_argument=False)
-    text = module_assembly() + "declare void @rk_switch()\ndeclare void @rk_start()\n"
-    module.link_in(llvm.parse_assembly(engine.retarget(text)))
-    loaded = engine.load(module)
+    loaded = engine.load(cache.fetch(cache.key("scheduler", _source_key()), _scheduler_code))
     llvm.add_symbol("rk_switch", loaded.address("rk_switch"))
     return loaded
 
 
 def scheduler_address(name: str) -> int:
-    """The address of a scheduler entry; compiling the scheduler also defines `rk_switch` for the kernels."""
+    """The address of a scheduler entry; loading the scheduler also defines `rk_switch` for the kernels."""
     return _scheduler().address(name)

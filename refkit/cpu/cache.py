@@ -1,0 +1,92 @@
+"""Machine code on disk, so that a kernel is compiled once per machine: entries are keyed by all that decides their content.
+
+An entry that is damaged, or that another version wrote, is as good as none. Writers never share a file: each entry is
+written under a name of its own and moved into place, so that runs side by side cannot disturb each other.
+"""
+
+import contextlib
+import hashlib
+import os
+import pickle
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+_MAGIC = b"refkit-cache-1\n"
+_MOST_BYTES = 512 * 1024 * 1024
+
+
+def directory() -> Path | None:
+    """Where entries lie: `$REFKIT_CACHE_DIR`, else `refkit` in the user's cache folder; None where that cannot be written."""
+    named = os.environ.get("REFKIT_CACHE_DIR")
+    base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refkit"
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return base if os.access(base, os.W_OK) else None
+
+
+def key(*parts: str | bytes) -> str:
+    """A name for what the parts decide."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def fetch(name: str, make: Callable[[], Any]) -> Any:
+    """The entry's value, from disk or made and stored; a value is bytes, numbers, strings, or tuples and dicts of them."""
+    base = directory()
+    if base is None:
+        return make()
+    path = base / name[:2] / name
+    value = _read(path)
+    if value is None:
+        value = make()
+        _write(path, value)
+        _trim(base)
+    return value
+
+
+def _read(path: Path) -> Any:
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    header = len(_MAGIC) + 32
+    body = data[header:]
+    if not data.startswith(_MAGIC) or hashlib.sha256(body).digest() != data[len(_MAGIC) : header]:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return pickle.loads(body)  # the checksum holds: refkit wrote it
+
+
+def _write(path: Path, value: Any) -> None:
+    body = pickle.dumps(value, protocol=5)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(body).digest() + body)
+        os.replace(temporary, path)
+    except OSError:
+        return  # a full or read-only disk costs time, not results
+
+
+def _trim(base: Path) -> None:
+    """Drops the entries used longest ago where the cache has grown past its size; looked at on one write in a hundred."""
+    if os.urandom(1)[0] >= 3:
+        return
+    with contextlib.suppress(OSError):
+        entries = sorted((entry for entry in base.glob("??/*") if entry.is_file()), key=lambda entry: entry.stat().st_mtime)
+        total = sum(entry.stat().st_size for entry in entries)
+        for entry in entries:
+            if total <= _MOST_BYTES:
+                break
+            total -= entry.stat().st_size
+            entry.unlink(missing_ok=True)
