@@ -8,6 +8,7 @@ linked into the other.
 from __future__ import annotations
 
 import collections
+import contextlib
 import functools
 import importlib
 import inspect
@@ -196,10 +197,15 @@ def argument_types(dispatcher: Any, arguments: tuple[Any, ...]) -> tuple[Any, ..
     TypeError if none does. Any other compiles for the types of the arguments.
     """
     actual = tuple(typeof(argument, Purpose.argument) for argument in arguments)
-    declared = () if dispatcher._can_compile else tuple(_emulated(dispatcher).kernels)
+    declared = () if dispatcher._can_compile else _declared(dispatcher)
     if not declared or actual in declared:
         return actual
     return select_signature(dispatcher.py_func.__name__, declared, actual)
+
+
+def _declared(dispatcher: Any) -> tuple[Any, ...]:
+    """The signatures that a dispatcher was decorated with, under emulation or before it."""
+    return tuple({**_emulated(dispatcher).kernels, **dispatcher.__dict__["overloads"]})
 
 
 def _kernel_for(dispatcher: Any, arguments: tuple[Any, ...]) -> Kernel:
@@ -269,23 +275,36 @@ def disable_compile(original: Any) -> Any:
     @functools.wraps(original)
     def disabling(self: Any, val: bool = True) -> None:
         original(self, val)
-        known = _emulated(self)
-        if val and known.device_signatures and not self.__dict__["overloads"]:
-            _declare(self, dict(known.device_signatures))
+        if val and _emulated(self).device_signatures and not self.__dict__["overloads"]:
+            _compile_when_called(self)
 
     return disabling
 
 
-def _declare(dispatcher: Any, signatures: dict[Any, Any]) -> None:
+def _compile_when_called(dispatcher: Any) -> None:
     weak: Any = weakref.ref(dispatcher)
 
     def call_template(args: Any, kws: Any) -> Any:
         owner = weak()
-        for kinds, return_type in signatures.items():
+        for kinds, return_type in _emulated(owner).device_signatures.items():
             owner.compile_device(kinds, return_type)
-        return type(owner).get_call_template(owner, args, kws)
+        return CUDADispatcher.get_call_template(owner, args, kws)
 
     dispatcher.get_call_template = call_template
+
+
+def get_call_template(original: Any) -> Any:
+    """`CUDADispatcher.get_call_template` that first compiles the signatures which were declared for a GPU."""
+
+    @functools.wraps(original)
+    def getting(self: Any, args: Any, kws: Any) -> Any:
+        if not self._can_compile:
+            for kinds, result in self.__dict__["overloads"].items():
+                if not isinstance(result, Kernel):
+                    self.compile_device(kinds, result.signature.return_type)
+        return original(self, args, kws)
+
+    return getting
 
 
 def _get_overloads(self: Any) -> Any:
@@ -296,11 +315,24 @@ def _get_overloads(self: Any) -> Any:
     key = flavour(settings)
     if key not in known.overloads:
         known.overloads[key] = collections.OrderedDict(known.kernels)
+        _release_with(self, known.overloads[key])
     return known.overloads[key]
 
 
 def _set_overloads(self: Any, value: Any) -> None:
     self.__dict__["overloads"] = value
+    _release_with(self, value)
+
+
+def _release_with(dispatcher: Any, compiled: Any) -> None:
+    weakref.finalize(dispatcher, _release, compiled, dispatcher.targetctx).atexit = False
+
+
+def _release(compiled: Any, context: Any) -> None:
+    """Take a dead dispatcher's functions out of Numba's tables, which key them by an id that comes back."""
+    for result in compiled.values():
+        with contextlib.suppress(KeyError):
+            context.remove_user_function(result.entry_point)
 
 
 overloads = property(_get_overloads, _set_overloads)
@@ -342,6 +374,7 @@ def patches() -> list[tuple[Any, str, Any]]:
         "compile": compile_signature,
         "specialize": specialize,
         "compile_device": compile_device(CUDADispatcher.compile_device),
+        "get_call_template": get_call_template(CUDADispatcher.get_call_template),
         "disable_compile": disable_compile(CUDADispatcher.disable_compile),
         "overloads": overloads,
         **{name: needs_gpu(name) for name in NEEDS_GPU},

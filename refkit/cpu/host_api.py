@@ -23,6 +23,11 @@ from .streams import elapsed_milliseconds
 
 DRIVER_VERSION = 13_000
 
+# What Numba calls when the last reference to something on a real GPU goes, also if that happens under emulation.
+_RELEASES = frozenset(
+    {"cuMemFree", "cuMemFreeHost", "cuMemHostUnregister", "cuEventDestroy", "cuStreamDestroy", "cuLibraryUnload"}
+)
+
 
 class EmulatedDriver(numba_driver.Driver):
     """Numba's driver object with the driver calls that its host API makes, over host memory."""
@@ -35,6 +40,8 @@ class EmulatedDriver(numba_driver.Driver):
             "cu"
         ):  # the real driver caches its bound calls in the instance, which would win over this class
             function = EmulatedDriver.__dict__.get(name)
+            if function is None and name in _RELEASES:
+                return vars(self).get(name) or numba_driver.Driver._cuda_python_wrap_fn(self, name)
             if function is None:
                 raise Unsupported(f"driver call {name} is not emulated on the CPU executor")
             return function.__get__(self)

@@ -1,6 +1,7 @@
 """Host code under emulation, with a recorder in place of the launch: what reaches it, and what Numba is left as."""
 
 import asyncio
+import gc
 import pickle
 import subprocess
 import sys
@@ -843,3 +844,55 @@ def test_faults_name_their_place_and_survive_pickling():
     copy = pickle.loads(pickle.dumps(raised))
     assert isinstance(copy.exception, IndexError)
     assert copy.thread == ((0, 0, 0), (2, 0, 0))
+
+
+def test_what_was_declared_for_a_gpu_before_emulation_is_compiled_again_for_the_cpu(launches):
+    """Stands in for a machine with a GPU: the dispatchers hold results compiled earlier and compile no more."""
+
+    @cuda.jit(device=True)
+    def increment(x):
+        return x + 1
+
+    eager = cuda.jit(kernel.py_func)
+    with emulate():
+        result = increment.compile_device((cuda.float32,))
+    increment.__dict__["overloads"][(cuda.float32,)] = result
+    increment.disable_compile()
+    eager.__dict__["overloads"][(cuda.float32[:], cuda.float32[:], cuda.float32)] = python_types.SimpleNamespace(
+        entry_point=None
+    )
+    eager.disable_compile()
+    with emulate(sanitize=["race"]):
+        template, _, _, _ = increment.get_call_template((cuda.float32,), {})
+        assert len(template.cases) == len(increment.overloads) == 1
+        assert increment.overloads[(cuda.float32,)] is not result
+        eager[1, 1](ramp(2), ramp(2), 3)
+        assert type(launches.arguments[2]) is np.float32
+
+
+def test_releases_of_gpu_resources_reach_the_real_driver(monkeypatch):
+    released = []
+    monkeypatch.setitem(vars(driver.driver), "cuMemFree", released.append)
+    monkeypatch.setitem(vars(driver.driver), "cuMemcpyHtoD", released.append)
+    with emulate():
+        driver.driver.cuMemFree(1234)
+        cuda.to_device(ramp(2))
+    assert released == [1234]
+
+
+def test_compiled_device_functions_leave_numbas_tables_with_their_dispatcher():
+    def definitions():
+        return set(CUDADispatcher.targetdescr.target_context._defns)
+
+    with emulate():
+        keep = cuda.jit(device=True)(lambda x: x)
+        keep.compile_device((cuda.float32,))
+        before = definitions()
+        gone = cuda.jit(device=True)(lambda x: x + 1)
+        gone.compile_device((cuda.float32,))
+        with emulate(sanitize=["race"]):
+            gone.compile_device((cuda.float32,))
+        assert len(definitions() - before) == 2
+    del gone
+    gc.collect()
+    assert definitions() <= before
