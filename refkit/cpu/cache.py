@@ -83,7 +83,9 @@ def _trim(base: Path) -> None:
     if os.urandom(1)[0] >= 3:
         return
     with contextlib.suppress(OSError):
-        entries = sorted((entry for entry in base.glob("??/*") if entry.is_file()), key=lambda entry: entry.stat().st_mtime)
+        entries = sorted(
+            (entry for entry in base.glob("??/*") if entry.is_file()), key=lambda entry: entry.stat().st_mtime
+        )
         total = sum(entry.stat().st_size for entry in entries)
         for entry in entries:
             if total <= _MOST_BYTES:

@@ -56,7 +56,9 @@ def compile_kernel(
     ir = frontend.kernel_ir(function, argument_types, fastmath=fastmath)
     if ir.foreign:
         names = ", ".join(ir.foreign)
-        raise Unsupported(f"linked device code ({names}) has no host meaning", kernel=function.__name__, file=file, line=line)
+        raise Unsupported(
+            f"linked device code ({names}) has no host meaning", kernel=function.__name__, file=file, line=line
+        )
     try:
         translation = translate.translate(ir.modules, ir.entry, file)
         text, spins = _with_polls(translation, file)
@@ -92,7 +94,17 @@ def _with_polls(translation: translate.Translation, file: str) -> tuple[str, boo
     """The kernel's text in SSA form with polls in its loops; and whether a loop waits for other threads."""
     module = llvm.parse_assembly(engine.retarget(translation.text))
     passes = llvm.create_new_module_pass_manager()
-    for add in ("simplify_cfg", "sroa", "instruction_combine", "simplify_cfg", "sroa", "loop_simplify", "loop_rotate", "instruction_combine", "simplify_cfg"):
+    for add in (
+        "simplify_cfg",
+        "sroa",
+        "instruction_combine",
+        "simplify_cfg",
+        "sroa",
+        "loop_simplify",
+        "loop_rotate",
+        "instruction_combine",
+        "simplify_cfg",
+    ):
         getattr(passes, f"add_{add}_pass")()
     builder = llvm.create_pass_builder(engine.target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
     passes.run(module, builder)
@@ -107,7 +119,13 @@ def _linked_text(text: str, translation: translate.Translation, fibers: bool) ->
     small = prelude.definitions(fibers=fibers, shared_bytes=translation.shared_bytes, runtime=_runtime_declarations())
     provided = {name.strip('"') for name in (*_DEFINED.findall(small), *_DECLARED.findall(small))}
     meanings = [meaning.definition for meaning in translation.meanings.values()]
-    wanted = translation.uses - defined - provided - set(translation.meanings) - {n for n in translation.uses if n.startswith("llvm.")}
+    wanted = (
+        translation.uses
+        - defined
+        - provided
+        - set(translation.meanings)
+        - {n for n in translation.uses if n.startswith("llvm.")}
+    )
     try:
         library = definitions(sorted(wanted), libdevice=None)
     except UnknownDeviceFunction as unknown:
@@ -132,7 +150,11 @@ def _machine_code(linked: str) -> tuple[bytes, int]:
 @functools.cache
 def _runtime_declarations() -> list[tuple[str, str, tuple[str, ...]]]:
     return [
-        (name, _LLVM_TYPE[str(return_type)] if str(return_type) != "none" else "void", tuple(_LLVM_TYPE[str(a)] for a in arguments))
+        (
+            name,
+            _LLVM_TYPE[str(return_type)] if str(return_type) != "none" else "void",
+            tuple(_LLVM_TYPE[str(a)] for a in arguments),
+        )
         for name, _, return_type, arguments in build.DEVICE_FUNCTIONS
     ]
 
@@ -156,7 +178,9 @@ def _stack_bytes(optimised: str) -> int:
     """A fiber's stack: what the optimised code keeps in local arrays, and a margin for calls; a power of two."""
     total = sum(
         translate.size_of(match.group(1)) * int(match.group(2) or 1)
-        for match in re.finditer(r"= alloca ((?:\[[^\n]*?\]|\{[^\n]*?\}|\w+))(?:, i\d+ (\d+))?(?:, align \d+)?$", optimised, re.MULTILINE)
+        for match in re.finditer(
+            r"= alloca ((?:\[[^\n]*?\]|\{[^\n]*?\}|\w+))(?:, i\d+ (\d+))?(?:, align \d+)?$", optimised, re.MULTILINE
+        )
     )
     size = 128 * 1024
     while size < total + _STACK_MARGIN:

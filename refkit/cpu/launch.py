@@ -209,5 +209,3 @@ def summary(positions: tuple[Position, ...]) -> str:
         count = f"{len(members)} threads" if len(members) > 1 else "1 thread"
         parts.append(f"{count} (first: block {block}, thread {thread}) {where}")
     return "; ".join(parts) if parts else "no thread has reached a place where it can be stopped"
-
-

@@ -15,7 +15,9 @@ _REFERENCE = re.compile(r'label %("[^"]*"|[-\w$.]+)')
 _DEFINITION = re.compile(r'^\s+%("[^"]*"|[-\w$.]+) = (.*)$')
 _OPERAND = re.compile(r'%("[^"]*"|[-\w$.]+)')
 _WAITING = re.compile(r"@\"?(?:nvvm\.(?:barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize|rk\.activemask)")
-_SHARED_STATE = re.compile(r"\b(?:atomicrmw|cmpxchg|load atomic|load volatile|fence)\b|@nvvm\.(?:membar|atomic)|nanosleep|@___numba_atomic")
+_SHARED_STATE = re.compile(
+    r"\b(?:atomicrmw|cmpxchg|load atomic|load volatile|fence)\b|@nvvm\.(?:membar|atomic)|nanosleep|@___numba_atomic"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Function:
     @staticmethod
     def _targets(block: list[str]) -> list[str]:
         text = "\n".join(block)
-        start = max(text.rfind("\n  br "), text.rfind("\n  switch "), text.rfind("  br ") if text.startswith("  br ") else -1)
+        start = max(
+            text.rfind("\n  br "), text.rfind("\n  switch "), text.rfind("  br ") if text.startswith("  br ") else -1
+        )
         return _REFERENCE.findall(text[start:]) if start >= 0 else []
 
     def loops(self) -> list[Loop]:
@@ -71,7 +75,9 @@ class Function:
         for label, targets in self.successors.items():
             for target in targets:
                 predecessors.setdefault(target, []).append(label)
-        return [Loop(header, tuple(latches), self._body(header, latches, predecessors)) for header, latches in back.items()]
+        return [
+            Loop(header, tuple(latches), self._body(header, latches, predecessors)) for header, latches in back.items()
+        ]
 
     @staticmethod
     def _body(header: str, latches: list[str], predecessors: dict[str, list[str]]) -> frozenset[str]:
@@ -96,12 +102,18 @@ class Function:
 def counts(function: Function, loop: Loop) -> str | None:
     """`"constant"` or `"bounded"` for a loop that counts towards a bound; None for one that may not end."""
     defined = function.definitions(loop.body)
-    header_phis = {name for line in function.blocks[loop.header] if " = phi " in line and (name := _DEFINITION.match(line).group(1))}
+    header_phis = {
+        name
+        for line in function.blocks[loop.header]
+        if " = phi " in line and (name := _DEFINITION.match(line).group(1))
+    }
 
     def is_counter(name: str, depth: int = 0) -> bool:
         right = defined.get(name, "")
         if right.startswith("phi ") and name in header_phis:
-            return any(steps(operand, name) for operand in _OPERAND.findall(right.split("[", 1)[1]) if operand in defined)
+            return any(
+                steps(operand, name) for operand in _OPERAND.findall(right.split("[", 1)[1]) if operand in defined
+            )
         if depth < 3 and re.match(r"(add|sub|trunc|zext|sext|freeze)\b", right):
             return any(is_counter(operand, depth + 1) for operand in _OPERAND.findall(right) if operand in defined)
         return False
@@ -115,7 +127,10 @@ def counts(function: Function, loop: Loop) -> str | None:
 
     for label in loop.body:
         terminator = function.blocks[label][-1] if function.blocks[label] else ""
-        match = re.match(r"\s+br i1 %(\"[^\"]*\"|[-\w$.]+),", next((x for x in function.blocks[label] if x.lstrip().startswith("br i1")), terminator))
+        match = re.match(
+            r"\s+br i1 %(\"[^\"]*\"|[-\w$.]+),",
+            next((x for x in function.blocks[label] if x.lstrip().startswith("br i1")), terminator),
+        )
         if not match or all(target in loop.body for target in function.successors[label]):
             continue
         condition = defined.get(match.group(1), "")
@@ -188,7 +203,9 @@ def unroll_local_arrays(text: str) -> str:
 
 
 def _with_unrolling(text_lines: list[str], metadata: list[str]) -> list[str]:
-    arrays = {_DEFINITION.match(line).group(1) for line in text_lines if _LOCAL_ARRAY.search(line) and _DEFINITION.match(line)}
+    arrays = {
+        _DEFINITION.match(line).group(1) for line in text_lines if _LOCAL_ARRAY.search(line) and _DEFINITION.match(line)
+    }
     if not arrays:
         return text_lines
     function = Function(text_lines)
@@ -250,7 +267,9 @@ def _polled(text_lines: list[str], lines: Lines, sites: list[tuple[str, int]]) -
     out = []
     for label in function.order:
         block = function.blocks[label]
-        position = max((i + 1 for i, line in enumerate(block) if " = phi " in line), default=1 if _LABEL.match(block[0]) else 0)
+        position = max(
+            (i + 1 for i, line in enumerate(block) if " = phi " in line), default=1 if _LABEL.match(block[0]) else 0
+        )
         out.extend(block[:position])
         if label in polls:
             sites.append(lines.first_location(block))

@@ -40,7 +40,9 @@ class PrintBuffer:
             sys.stdout.write(format_record(ctypes.string_at(int(words[position])).decode(errors="replace"), arguments))
             position += 2 + count
         if used > self.capacity:
-            sys.stdout.write(f"[{used - self.capacity} bytes of kernel output did not fit the print queue of {self.capacity} bytes]\n")
+            sys.stdout.write(
+                f"[{used - self.capacity} bytes of kernel output did not fit the print queue of {self.capacity} bytes]\n"
+            )
         sys.stdout.flush()
 
 

@@ -129,7 +129,7 @@ def _inline_assembly(text: str, lines: Lines, result: Translation) -> str:
         return f'{match["left"]}call {result_type} @"{host.name}"({match["arguments"]})'
 
     text = _ASSEMBLY_CALL.sub(replace, text)
-    present = set(re.findall(rf'^declare [^@\n]*@({_NAME})\(', text, re.MULTILINE))
+    present = set(re.findall(rf"^declare [^@\n]*@({_NAME})\(", text, re.MULTILINE))
     return text + "\n" + "\n".join(d for name, d in declarations.items() if f'"{name}"' not in present)
 
 
@@ -174,7 +174,18 @@ def _shared_memory(text: str, result: Translation) -> str:
     return text + '\ndeclare i8* @"rk.shared"(i64)\ndeclare i8* @"rk.dynamic_shared"()\n'
 
 
-_SCALAR_BYTES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "float": 4, "double": 8, "half": 2, "bfloat": 2, "ptr": 8}
+_SCALAR_BYTES = {
+    "i1": 1,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "float": 4,
+    "double": 8,
+    "half": 2,
+    "bfloat": 2,
+    "ptr": 8,
+}
 
 
 def size_of(type_text: str) -> int:
@@ -226,7 +237,9 @@ def without_metadata(text: str) -> str:
 def _exception_helper(text: str, entry: str) -> str:
     """Numba's own helper writes to globals, which launches would share; the runtime's records per launch."""
     helper = f"{entry}__exc_helper__"
-    text = re.sub(rf'^define void @"{re.escape(helper)}"\(i32[^)]*\)\s*\{{.*?^\}}', "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        rf'^define void @"{re.escape(helper)}"\(i32[^)]*\)\s*\{{.*?^\}}', "", text, flags=re.MULTILINE | re.DOTALL
+    )
     if helper in text:
         text = text.replace(helper, "rk.exception") + '\ndeclare void @"rk.exception"(i32)\n'
     return text

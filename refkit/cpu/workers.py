@@ -100,7 +100,19 @@ class Memory:
         block_bytes = 8 * layout.BLOCK_WORDS
         owner = np.repeat(np.arange(self.shape.resident), threads)
         table[:, layout.THREAD_BLOCK] = self.blocks.ctypes.data + owner * block_bytes
-        self.blocks[:, layout.BLOCK_THREADS] = table.ctypes.data + np.arange(self.shape.resident) * threads * 8 * layout.THREAD_WORDS
+        self.blocks[:, layout.BLOCK_THREADS] = (
+            table.ctypes.data + np.arange(self.shape.resident) * threads * 8 * layout.THREAD_WORDS
+        )
+
+    def thread_order(self, *, in_order: bool) -> None:
+        """Lets each thread of a block pass on to the next, or leaves every choice to the scheduler."""
+        table = self.threads
+        threads = len(table) // self.shape.resident
+        table[:, layout.THREAD_NEXT] = 0
+        if in_order:
+            following = table.ctypes.data + (np.arange(len(table)) + 1) * 8 * layout.THREAD_WORDS
+            has_next = table[:, layout.THREAD_LINEAR] < threads - 1
+            table[has_next, layout.THREAD_NEXT] = following[has_next]
 
 
 class _FreeMemory:
@@ -160,6 +172,8 @@ class Worker:
         worker[layout.WORKER_RESIDENT] = resident
         worker[layout.WORKER_STACK_TOP] = memory.stacks.tops[-1]
         worker[layout.WORKER_STOPPED_SITE] = -1
+        if kernel.fibers:
+            memory.thread_order(in_order=schedule is None)
         if schedule is not None:
             worker[layout.WORKER_RANDOM] = np.random.default_rng([schedule, index]).integers(1, 2**62)
         return cls(kernel, memory, grid)

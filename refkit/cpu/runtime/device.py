@@ -15,6 +15,7 @@ from .layout import (
     BARRIER_COUNT,
     BARRIER_OR,
     BARRIER_PLAIN,
+    BLOCK_AT_BARRIER,
     BLOCK_DYNAMIC_SHARED_BYTES,
     BLOCK_LINEAR,
     LAUNCH_EXCEPTION,
@@ -27,6 +28,7 @@ from .layout import (
     MATCH_ALL,
     MATCH_ANY,
     POLL_FUEL,
+    RUNNABLE,
     THREAD_BLOCK,
     THREAD_CLAMP,
     THREAD_FUEL,
@@ -34,16 +36,19 @@ from .layout import (
     THREAD_LANE,
     THREAD_LINEAR,
     THREAD_MASK,
+    THREAD_NEXT,
     THREAD_OPERATION,
     THREAD_PREDICATE,
     THREAD_RESULT,
     THREAD_SITE,
     THREAD_SOURCE,
+    THREAD_STACK_POINTER,
     THREAD_STATE,
     THREAD_VALUE,
     THREAD_WORKER,
     VOTE_ALL,
     WARP_SYNC,
+    WORKER_AT_GRID_BARRIER,
     WORKER_LAUNCH,
     WORKER_STACK_POINTER,
     WORKER_STOPPED_SITE,
@@ -60,17 +65,38 @@ def leave(thread):
 
 
 @cuda.jit(device=True)
-def wait_at_barrier(thread, site, operation, predicate):
+def pass_on(thread):
+    """Gives way to the next thread in order, without the detour through the scheduler, where that thread can run."""
+    following = thread[THREAD_NEXT]
+    if following != 0:
+        target = words(following)
+        if target[THREAD_STATE] == RUNNABLE:
+            switch(thread, target[THREAD_STACK_POINTER])
+        else:
+            leave(thread)
+    else:
+        leave(thread)
+
+
+@cuda.jit(device=True)
+def arrive(thread, site, operation):
     thread[THREAD_SITE] = site
     thread[THREAD_OPERATION] = operation
-    thread[THREAD_VALUE] = predicate
     thread[THREAD_STATE] = AT_BARRIER
-    leave(thread)
+    block = words(thread[THREAD_BLOCK])
+    block[BLOCK_AT_BARRIER] += 1
+    pass_on(thread)
+
+
+@cuda.jit(device=True)
+def wait_at_barrier(thread, site, operation, predicate):
+    thread[THREAD_VALUE] = predicate
+    arrive(thread, site, operation)
     return thread[THREAD_RESULT]
 
 
 def barrier(thread, site):
-    wait_at_barrier(thread, site, BARRIER_PLAIN, 0)
+    arrive(thread, site, BARRIER_PLAIN)
 
 
 def barrier_count(thread, site, predicate):
@@ -92,7 +118,7 @@ def wait_for_warp(thread, site, mask, operation, value):
     thread[THREAD_MASK] = mask & 0xFFFFFFFF
     thread[THREAD_VALUE] = value
     thread[THREAD_STATE] = AT_WARP_OPERATION
-    leave(thread)
+    pass_on(thread)
     return thread[THREAD_RESULT]
 
 
@@ -133,6 +159,8 @@ def activemask_at(thread, site):
 def grid_barrier(thread, site):
     thread[THREAD_SITE] = site
     thread[THREAD_STATE] = AT_GRID_BARRIER
+    worker = words(thread[THREAD_WORKER])
+    worker[WORKER_AT_GRID_BARRIER] += 1
     leave(thread)
 
 

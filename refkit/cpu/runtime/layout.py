@@ -13,7 +13,7 @@ THREAD_WORKER = 3  # address of the worker block
 THREAD_SITE = 4  # the operation at which the thread waits; an index into the kernel's site table
 THREAD_OPERATION = 5  # which barrier reduction, shuffle, vote or match
 THREAD_VALUE = 6
-THREAD_RESULT = 7
+THREAD_NEXT = 7  # address of the thread that runs after this one, where threads run in order; else 0
 THREAD_MASK = 8
 THREAD_SOURCE = 9  # shuffle: lane operand
 THREAD_CLAMP = 10  # shuffle: clamp and segment operand
@@ -26,6 +26,7 @@ THREAD_LINEAR = 16  # rank in the block
 THREAD_LANE = 17
 THREAD_WARP = 18
 THREAD_STACK_TOP = 19
+THREAD_RESULT = 21
 THREAD_IS_FIBER = 20  # 0 where the threads of a block run as a plain loop and cannot give way
 THREAD_WORDS = 32
 

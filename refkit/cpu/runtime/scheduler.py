@@ -6,11 +6,10 @@ for every pass, so that code which relies on an order between two synchronisatio
 
 from numba import cuda
 
+from ..fibers import FRAME_ENTRY, FRAME_FIRST, FRAME_RETURN, FRAME_SECOND, FRAME_WORDS
 from .layout import (
-    AT_ACTIVEMASK,
     AT_BARRIER,
     AT_GRID_BARRIER,
-    AT_WARP_OPERATION,
     BARRIER_AND,
     BARRIER_OR,
     BARRIER_PLAIN,
@@ -41,13 +40,14 @@ from .layout import (
     RUNNABLE,
     SHARED_FILL,
     STOPPED,
+    THREAD_BLOCK,
     THREAD_FUEL,
+    THREAD_OPERATION,
     THREAD_RESULT,
     THREAD_STACK_POINTER,
     THREAD_STACK_TOP,
     THREAD_STATE,
     THREAD_VALUE,
-    THREAD_OPERATION,
     THREAD_WORDS,
     WARP_SIZE,
     WORKER_ALIVE,
@@ -62,9 +62,19 @@ from .layout import (
     WORKER_STACK_TOP,
     WORKER_STATUS,
 )
-from .primitives import address_of, address_of_plain_main, address_of_start, address_of_thread_main, call_address, fetch_add, fill_bytes, load, switch, words
+from .primitives import (
+    address_of,
+    address_of_plain_main,
+    address_of_start,
+    address_of_thread_main,
+    call_address,
+    fetch_add,
+    fill_bytes,
+    load,
+    switch,
+    words,
+)
 from .warp import complete_activemasks, complete_warp_operations
-from ..fibers import FRAME_ENTRY, FRAME_FIRST, FRAME_RETURN, FRAME_SECOND, FRAME_WORDS
 
 
 @cuda.jit(device=True)
@@ -86,6 +96,9 @@ def thread_main(thread, worker):
     launch = words(worker[WORKER_LAUNCH])
     call_address(launch[LAUNCH_ENTRY], thread, worker)
     thread[THREAD_STATE] = EXITED
+    block = words(thread[THREAD_BLOCK])
+    block[BLOCK_ALIVE] -= 1
+    worker[WORKER_ALIVE] -= 1
     switch(thread, worker[WORKER_STACK_POINTER])
 
 
@@ -114,8 +127,8 @@ def resume(worker, thread):
 
 
 @cuda.jit(device=True)
-def run_lanes(worker, block, first, count):
-    """Resumes every runnable lane of a warp once; returns how many ran."""
+def run_lanes(worker, first, count):
+    """Resumes every runnable lane of a warp once; returns how many it resumed (in order, a lane may pass on to the next)."""
     ran = 0
     factor, offset, span = 1, 0, count
     if worker[WORKER_RANDOM] != 0:
@@ -131,14 +144,6 @@ def run_lanes(worker, block, first, count):
             if thread[THREAD_STATE] == RUNNABLE:
                 ran += 1
                 resume(worker, thread)
-                state = thread[THREAD_STATE]
-                if state == AT_BARRIER:
-                    block[BLOCK_AT_BARRIER] += 1
-                elif state == AT_GRID_BARRIER:
-                    worker[WORKER_AT_GRID_BARRIER] += 1
-                elif state == EXITED:
-                    block[BLOCK_ALIVE] -= 1
-                    worker[WORKER_ALIVE] -= 1
     return ran
 
 
@@ -150,7 +155,7 @@ def run_warp(worker, launch, block, warp, thread_count):
     total = 0
     again = True
     while again:
-        ran = run_lanes(worker, block, first, count)
+        ran = run_lanes(worker, first, count)
         total += ran
         again = complete_warp_operations(first, count) > 0
         if not again:
