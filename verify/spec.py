@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from refkit.verify.checkable import CheckableCase
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KernelSpec:
     """One kernel: its launcher, its float64 reference, and what the launcher may be given.
 
@@ -67,6 +67,9 @@ class KernelSpec:
         self._check_plain_fields()
         self._check_dims()
         self._check_signatures()
+
+    def __repr__(self) -> str:
+        return f"KernelSpec({self.name!r}, {self.source})"
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

@@ -120,12 +120,11 @@ def _draw_dims(draw: Draw, spec: KernelSpec, budget: Budget) -> dict[str, int]:
     boundaries = tiles(spec)
     for name, dim in spec.dims.items():
         low, high = draw(st.sampled_from(_ranges(dim, boundaries)))
-        if high < 0:
-            drawn[name] = 0
-            continue
-        most = _affordable(spec, drawn, name, high, budget)
-        steps = draw(st.integers(min(low, most), most)) if most else 0
-        drawn[name] = _first(dim) + steps * dim.multiple_of
+        most = _affordable(spec, drawn, name, max(high, 0), budget)
+        low = max(0, min(low, most))
+        # One choice is recorded for every dim whatever its range: a case with fewer choices would count as plainer.
+        steps = min(most, draw(st.integers(low, max(low + 1, most))))
+        drawn[name] = 0 if high < 0 else _first(dim) + steps * dim.multiple_of
     return drawn
 
 

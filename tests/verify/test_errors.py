@@ -28,11 +28,10 @@ def test_spec_error_survives_pickling():
 
 
 def test_raised_at_stops_at_the_users_frame():
-    try:
-        line = inspect.currentframe().f_lineno + 1
-        np.zeros((2, 3)).reshape(np.linalg.inv(np.zeros((2, 2))))
-    except np.linalg.LinAlgError as error:
-        assert raised_at(error) == f"{__file__}:{line}"
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        np.linalg.inv(np.zeros((2, 2)))
+    line = inspect.currentframe().f_lineno - 1
+    assert raised_at(caught.value) == f"{__file__}:{line}"
 
 
 def test_raised_at_is_empty_without_a_users_frame():
