@@ -55,10 +55,12 @@ def _unary(
     ulps: float | Ulps,
     fast: float | Ulps | None = None,
     relative: bool = False,
+    composed: bool = False,
 ) -> Callable[[Tracked], Tracked]:
     """Return the rule of `function`: its `derivative(x, f(x))`, its error in ulps, and that under fast math.
 
-    `relative` says that the function's scale of change is |x| (roots, logarithms), not 1.
+    `relative` says that the function's scale of change is |x| (roots, logarithms), not 1; `composed` that kernels make
+    it of others, which may overflow on the way to a result that then is 0 instead of subnormal.
     """
 
     def rule(a: Tracked) -> Tracked:
@@ -66,7 +68,7 @@ def _unary(
         value = np.asarray(function(x))
         multiple = fast if fast is not None and model.precision.fast_math else ulps
         variance = model.rounding(value, multiple(x, value) if callable(multiple) else multiple)
-        variance = variance + model.underflow
+        variance += model.flush if composed else model.underflow
         drift = None
         if not a.exact:
             slope = derivative(x, value)
@@ -155,10 +157,10 @@ UNARY: dict[np.ufunc, Callable[[Tracked], Tracked]] = {
     np.arcsin: _unary(np.arcsin, lambda x, v: 1 / np.sqrt(1 - x * x), 2),
     np.arccos: _unary(np.arccos, lambda x, v: 1 / np.sqrt(1 - x * x), 2),
     np.arctan: _unary(np.arctan, lambda x, v: 1 / (1 + x * x), 2),
-    special.expit: _unary(special.expit, lambda x, v: v * (1 - v), 4, lambda x, v: 4 + _exp_fast(x, v)),
+    special.expit: _unary(special.expit, lambda x, v: v * (1 - v), 4, lambda x, v: 4 + _exp_fast(x, v), composed=True),
     special.erf: _unary(special.erf, lambda x, v: 2 / np.sqrt(np.pi) * np.exp(-x * x), 2),
-    special.erfc: _unary(special.erfc, lambda x, v: 2 / np.sqrt(np.pi) * np.exp(-x * x), 4),
-    special.ndtr: _unary(special.ndtr, lambda x, v: np.exp(-x * x / 2) / np.sqrt(2 * np.pi), 4),
+    special.erfc: _unary(special.erfc, lambda x, v: 2 / np.sqrt(np.pi) * np.exp(-x * x), 4, composed=True),
+    special.ndtr: _unary(special.ndtr, lambda x, v: np.exp(-x * x / 2) / np.sqrt(2 * np.pi), 4, composed=True),
     special.log_expit: _unary(special.log_expit, lambda x, v: special.expit(-x), 4),
 }
 UNARY |= {function: _stepwise(function) for function in (np.floor, np.ceil, np.trunc, np.rint, np.sign)}
@@ -333,6 +335,13 @@ def _hypot(a: Tracked, b: Tracked) -> Tracked:
     return Tracked(np.hypot(a.value, b.value), a.model, result.variance, result.drift)
 
 
+def _heaviside(a: Tracked, b: Tracked) -> Tracked:
+    value = np.asarray(np.heaviside(a.value, b.value))
+    at_zero = choose(a.value == 0, b, Tracked(np.float64(0.0), a.model), value)
+    jump = LAMBDA * a.deviation > np.abs(a.value)
+    return finish(value, at_zero.deviation**2 + jump / LAMBDA**2, None, a.model)
+
+
 BINARY: dict[np.ufunc, Callable[[Tracked, Tracked], Tracked]] = {
     np.add: _linear(np.add),
     np.subtract: _linear(np.subtract),
@@ -347,4 +356,5 @@ BINARY: dict[np.ufunc, Callable[[Tracked, Tracked], Tracked]] = {
     np.logaddexp: _logaddexp,
     np.copysign: _copysign,
     np.hypot: _hypot,
+    np.heaviside: _heaviside,
 }

@@ -120,7 +120,8 @@ def round_to(
         return x.copy()
     exponent = np.frexp(x)[1] - 1
     shift = np.maximum(exponent, fmt.min_exponent) - fmt.significand + 1
-    scaled = np.ldexp(x, -shift)
+    with np.errstate(invalid="ignore"):
+        scaled = np.ldexp(x, -shift)
     if mode == "nearest-even":
         integer = np.rint(scaled)
     elif mode == "toward-zero":
@@ -130,7 +131,7 @@ def round_to(
         integer = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
     else:
         raise ValueError(f"unknown rounding mode {mode!r}; expected 'nearest-even', 'nearest-away' or 'toward-zero'")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         rounded = np.ldexp(integer, shift)
     beyond = np.abs(rounded) > fmt.max_finite
     if beyond.any():

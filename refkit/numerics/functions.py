@@ -371,11 +371,6 @@ def _nan_to_num(a: Tracked, copy: bool = True, nan: float = 0.0, posinf: Any = N
     return choose(np.isfinite(a.value), a, constant, value)
 
 
-@_rule(np.heaviside)
-def _heaviside(a: Tracked, at_zero: Any) -> Tracked:
-    return np.where(a > 0, 1.0, np.where(a == 0, at_zero, 0.0 * a))
-
-
 # Writing
 
 

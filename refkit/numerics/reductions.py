@@ -163,8 +163,10 @@ def multiply_accumulate(a: Tracked, axis: Any = 0, dtype: Any = None, out: Any =
 def _extreme_accumulate(function: np.ufunc) -> Callable[..., Tracked]:
     def rule(a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None) -> Tracked:
         value = function.accumulate(a.value, axis=axis)
-        parts = (None if p is None else np.maximum.accumulate(p, axis=axis) for p in (a.variance, a.drift))
-        return Tracked(value, a.model, *parts)
+        variance, drift = (
+            None if part is None else np.maximum.accumulate(part, axis=axis) for part in (a.variance, a.drift)
+        )
+        return Tracked(value, a.model, variance, drift)
 
     return rule
 
@@ -197,24 +199,42 @@ def scatter(ufunc: np.ufunc, target: Tracked, index: Any, source: Tracked) -> No
     """Do `ufunc.at(target, index, source)` for add, subtract, maximum and minimum, in any order of the updates."""
     cells = np.arange(target.size).reshape(target.shape)[index]
     source = source.rearranged(lambda part: np.broadcast_to(part, cells.shape))
-    before = target.copy()
-    ufunc.at(target.value, index, source.value)
-    cell = cells.ravel()
-    parts: dict[str, Array | None] = {}
-    for name in ("variance", "drift"):
-        own, incoming = getattr(before, name), getattr(source, name)
-        if own is None and incoming is None:
-            parts[name] = None
-            continue
-        total = np.zeros(target.shape) if own is None else own
-        if incoming is not None:
-            if ufunc in (np.add, np.subtract):
-                total = total + np.bincount(cell, incoming.ravel(), target.size).reshape(target.shape)
-            else:
-                np.maximum.at(total := total.copy(), index, incoming)
-        parts[name] = total
+    value = target.value.copy()
+    ufunc.at(value, index, source.value)
     if ufunc in (np.add, np.subtract):
-        terms = source.value.ravel() if ufunc is np.add else -source.value.ravel()
-        rounding = scatter_error(cell, terms, before.value.ravel(), target.model).reshape(target.shape)
-        parts["variance"] = rounding if parts["variance"] is None else parts["variance"] + rounding
-    target[...] = finish(target.value.copy(), parts["variance"], parts["drift"], target.model)
+        parts = _scattered_sum(target, cells.ravel(), source, 1.0 if ufunc is np.add else -1.0)
+    else:
+        parts = _scattered_extreme(target, cells, source, value)
+    target[...] = finish(value, *parts, target.model)
+
+
+def _scattered_sum(target: Tracked, cell: Array, source: Tracked, sign: float) -> tuple[Array | None, Array | None]:
+    """Return variance and drift of adding `source` to the cells of `target`: inherited errors and rounding."""
+    parts: list[Array | None] = []
+    for own, incoming in ((target.variance, source.variance), (target.drift, source.drift)):
+        total = own
+        if incoming is not None:
+            added = np.bincount(cell, incoming.ravel(), target.size).reshape(target.shape)
+            total = added if own is None else own + added
+        parts.append(total)
+    rounding = scatter_error(cell, sign * source.value.ravel(), target.value.ravel(), target.model)
+    rounding = rounding.reshape(target.shape)
+    return (rounding if parts[0] is None else rounding + parts[0]), parts[1]
+
+
+def _scattered_extreme(
+    target: Tracked, cells: Array, source: Tracked, value: Array
+) -> tuple[Array | None, Array | None]:
+    """Return variance and drift of the extreme values: the largest among the elements that may be the extreme one."""
+    if target.exact and source.exact:
+        return None, None
+    flat = value.ravel()
+    own = LAMBDA * target.deviation.ravel() >= np.abs(target.value.ravel() - flat)
+    reach = LAMBDA * source.deviation >= np.abs(source.value - flat[cells])
+    parts = []
+    for before, incoming in ((target.variance, source.variance), (target.drift, source.drift)):
+        total = np.zeros(target.size) if before is None else np.where(own, before.ravel(), 0.0)
+        if incoming is not None:
+            np.maximum.at(total, cells, np.where(reach, incoming, 0.0))
+        parts.append(total.reshape(target.shape))
+    return parts[0], parts[1]
