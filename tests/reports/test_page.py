@@ -10,15 +10,10 @@ import time
 import zlib
 from copy import deepcopy
 
-import numpy as np
 import pytest
-from matplotlib.image import imread
 
 from refkit.records import CaseRecord, CheckRecord, KernelRecord, RunRecord, SourceFinding, Verdict, WorstRecord
 from refkit.reports import ReportError, write
-from refkit.reports.drawing import PALETTE, to_svg
-from refkit.reports.figures import errors_figure
-from refkit.reports.reading import read_run
 from tests.reports.pages import parse
 from tests.reports.synthetic import synthetic_run
 
@@ -328,6 +323,13 @@ def test_kernels_of_one_name_keep_their_own_files(tmp_path):
     assert len({path.name.lower() for path in tmp_path.glob("*-errors.png")}) == 3
 
 
+def test_a_second_report_replaces_the_first(run, tmp_path):
+    write(run, tmp_path)
+    page = parse(write({"kernels": [{"name": "other", "status": "passed"}]}, tmp_path))
+    assert page.all("h1")[0].text == "1 kernel passed"
+    assert not list(tmp_path.glob(".index-*"))
+
+
 def test_the_input_is_left_alone_and_the_page_repeats(run, tmp_path):
     before = deepcopy(run)
     first = write(run, tmp_path / "a").read_bytes()
@@ -343,25 +345,6 @@ def test_png_files_are_whole_and_not_blank(run, written):
         assert width >= 600
         assert height >= 60
         assert len(set(pixels)) > 20, f"{file.name} is blank"
-
-
-def test_figures_draw_a_dot_for_every_case():
-    case = {"dims": {"R": 3}, "ratio": 0.01}
-    checks = [{"name": f"check {i}", "cases_data": [case | {"ratio": 10.0**i}] * 40} for i in (-2, 0, 2)]
-    kernel = read_run({"kernels": [{"name": "k", "checks": checks}]}).kernels[0]
-    drawing = errors_figure(kernel)
-    assert drawing is not None
-    body = to_svg(drawing)
-    dots = re.findall(r'<path d="([^"]*)" style="[^"]*stroke: var\(--fig-(point|bad)\)[^"]*stroke-linecap: round', body)
-    assert {colour: path.count("M") for path, colour in dots} == {"point": 80, "bad": 40}
-
-
-def test_dots_show_in_the_png_as_well(tmp_path):
-    cases = [{"dims": {"R": 3}, "ratio": 10.0 ** (-2 * i / 100)} for i in range(100)]
-    write({"kernels": [{"name": "k", "status": "passed", "checks": [{"name": "c", "cases_data": cases}]}]}, tmp_path)
-    image = imread(tmp_path / "k-errors.png")[..., :3]
-    blue = np.array([int(PALETTE["point"][i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    assert (np.abs(image - blue).max(axis=2) < 0.02).sum() > 100 * 8
 
 
 def test_a_hundred_kernels_stay_within_15_mb(tmp_path):
