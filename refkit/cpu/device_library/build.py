@@ -7,6 +7,7 @@ algorithms in `rounding.py` rely on each operation being rounded on its own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -124,5 +125,7 @@ def render(functions: Mapping[str, DeviceFunction]) -> str:
 
 def module_text(module: ir.Module) -> str:
     """The text of a module without its header, so that it takes on the triple of the module it is linked into."""
-    lines = str(module).splitlines()
+    # Plain names unquoted, as LLVM prints them: text that is put together compares them.
+    text = re.sub(r'@"([-\w$.]+)"', r"@\1", str(module))
+    lines = text.splitlines()
     return "\n".join(line for line in lines if not line.startswith(("; ModuleID", "target "))).strip() + "\n"

@@ -14,18 +14,14 @@ from llvmlite import ir
 from refkit.cpu.device_library.build import F32, F64, DeviceFunction, constant, fabs, fma, intrinsic
 from refkit.cpu.device_library.elementary import in_float32, libm
 
-# M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), single precision: the start of the iteration.
-_CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087) + (
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
-    1.50140941,
+# M. Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), single precision: the iteration's start.
+_CENTRAL = (
+    *(2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087),
+    *(-0.00125372503, -0.00417768164, 0.246640727, 1.50140941),
 )
-_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773) + (
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
-    2.83297682,
+_TAIL = (
+    *(-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773),
+    *(-0.0076224613, 0.00943887047, 1.00167406, 2.83297682),
 )
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 _SQRT_HALF, _SQRT_HALF_LOW = 0.7071067811865476, -4.833646656726457e-17

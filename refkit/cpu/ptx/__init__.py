@@ -1,0 +1,158 @@
+"""Host meanings of inline PTX.
+
+`meaning(text, constraints, result_type, argument_types)` gives a function that computes what the assembly would. The
+instructions are in `instructions/`, a file for each kind; `register` adds one of your own:
+
+    from refkit.cpu import ptx
+
+    @ptx.register(r"mul\\.wide\\.u8")
+    def _mul_wide(frame, instruction):
+        d, x, y = instruction.operands
+        frame.write(d, frame.b.mul(frame.read(x, ptx.ptx_type("u16")), frame.read(y, ptx.ptx_type("u16"))))
+
+Semantics are those of the PTX ISA 9.1. What waits for other threads (bar, shfl, vote, match, mma) is not here yet.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import pkgutil
+import re
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from refkit.cpu.device_library.build import POINTER, VOID, module_text
+from refkit.cpu.ptx import instructions, registry
+from refkit.cpu.ptx.frame import Frame, reinterpret
+from refkit.cpu.ptx.parse import Declaration, Instruction, UnknownInstruction, llvm_type, program, ptx_type
+from refkit.cpu.ptx.parse import constraints as parse_constraints
+from refkit.cpu.ptx.registry import register
+
+__all__ = ["Frame", "Instruction", "Meaning", "UnknownInstruction", "meaning", "ptx_type", "register"]
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """A host function for one piece of inline PTX.
+
+    `definition` is IR text: `define linkonce_odr <result> @name(<arguments>)` and the declarations it needs. With
+    `needs_thread` a first parameter `ptr %rk.thread` comes before the arguments.
+    """
+
+    name: str
+    definition: str
+    needs_thread: bool
+
+
+def _load_instructions() -> None:
+    for module in pkgutil.iter_modules(instructions.__path__):
+        importlib.import_module(f"{instructions.__name__}.{module.name}")
+
+
+_load_instructions()
+
+
+def meaning(asm_text: str, constraints: str, result_type: str, argument_types: tuple[str, ...]) -> Meaning:
+    """The host function that a call of this inline assembly is replaced by.
+
+    Args:
+        asm_text: PTX as in the IR, with operands `$0`, `$1`, ...; several statements and local registers may appear.
+        constraints: LLVM's constraint string.
+        result_type, argument_types: LLVM types of the call, as text.
+
+    Raises:
+        UnknownInstruction: names the instruction that has no host meaning.
+    """
+    return _meaning(asm_text, constraints, result_type.strip(), tuple(argument_types), registry.size())
+
+
+@functools.cache
+def _meaning(text: str, constraints: str, result_type: str, argument_types: tuple[str, ...], table: int) -> Meaning:
+    digest = hashlib.sha256(repr((text, constraints, result_type, argument_types)).encode()).hexdigest()[:12]
+    statements = program(text)
+    opcodes = [s.opcode for s in statements if isinstance(s, Instruction)]
+    name = ".".join(("rk.ptx", re.sub(r"[^\w.]", "_", opcodes[0]) if opcodes else "empty", digest))
+    for threaded in (True, False):
+        module = ir.Module()
+        uses_thread = _define(module, name, statements, constraints, result_type, argument_types, threaded)
+        if uses_thread == threaded:
+            break
+    return Meaning(name, module_text(module), threaded)
+
+
+def _define(
+    module: ir.Module,
+    name: str,
+    statements: list[Instruction | Declaration],
+    constraints: str,
+    result_type: str,
+    argument_types: tuple[str, ...],
+    threaded: bool,
+) -> bool:
+    """Adds the function to the module; whether its body asks for the thread."""
+    result = llvm_type(result_type)
+    types = [llvm_type(t) for t in argument_types]
+    function = ir.Function(module, ir.FunctionType(result, [POINTER] * threaded + types), name)
+    function.linkage = "linkonce_odr"
+    function.attributes.add("alwaysinline")
+    function.attributes.add("nounwind")
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    thread = ir.Constant(POINTER, None)
+    if threaded:
+        thread = function.args[0]
+        thread.name = "rk.thread"
+    frame = Frame(b, thread)
+    arguments = function.args[1:] if threaded else function.args
+    outputs = _bind(frame, constraints, result, arguments)
+    for statement in statements:
+        if isinstance(statement, Declaration):
+            frame.declare(statement)
+        else:
+            _emit(frame, statement)
+    _return(frame, result, outputs)
+    return frame.uses_thread
+
+
+def _bind(frame: Frame, text: str, result: ir.Type, arguments: tuple[ir.Value, ...]) -> list[ir.Type]:
+    """Names the operands `$0`, ...: outputs first, then inputs; a tied input gives its output the first value."""
+    layout = parse_constraints(text)
+    outputs = [] if result == VOID else list(result.elements) if isinstance(result, ir.LiteralStructType) else [result]
+    if len(outputs) != layout.outputs or len(arguments) != len(layout.inputs):
+        raise UnknownInstruction(text, "constraints that do not fit the types of the call")
+    for i, type_ in enumerate(outputs):
+        frame.types[f"${i}"] = type_
+    for i, (argument, tied) in enumerate(zip(arguments, layout.inputs)):
+        name = f"${len(outputs) + i}"
+        frame.types[name] = argument.type
+        frame.values[name] = argument
+        if tied is not None:
+            frame.values[f"${tied}"] = argument
+    return outputs
+
+
+def _emit(frame: Frame, instruction: Instruction) -> None:
+    frame.guard(instruction)
+    try:
+        registry.emitter(instruction)(frame, instruction)
+    except UnknownInstruction as unknown:
+        raise UnknownInstruction(instruction.text, unknown.reason) from None
+    except (KeyError, IndexError, ValueError) as error:
+        raise UnknownInstruction(instruction.text, f"modifiers or operands that are not known ({error})") from error
+
+
+def _return(frame: Frame, result: ir.Type, outputs: list[ir.Type]) -> None:
+    b = frame.b
+    if not outputs:
+        b.ret_void()
+        return
+    values = [reinterpret(b, frame.read(f"${i}", type_), type_) for i, type_ in enumerate(outputs)]
+    if not isinstance(result, ir.LiteralStructType):
+        b.ret(values[0])
+        return
+    packed: ir.Value = ir.Constant(result, ir.Undefined)
+    for i, value in enumerate(values):
+        packed = b.insert_value(packed, value, i)
+    b.ret(packed)
