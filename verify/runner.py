@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import refkit
 from refkit.records import CaseRecord, CheckRecord, KernelRecord, Verdict, worst_verdict
 from refkit.verify import store
 from refkit.verify.backends import Backend, open_backend
@@ -165,14 +164,19 @@ class _KernelRun:
     def _plan(self) -> None:
         for check in all_checks():
             try:
-                plan = Plan() if self.wrong_spec else check.plan(self.spec, self.options.profile, self.options.seed)
-                self.progress[check.name] = _Progress(plan)
+                self.progress[check.name] = _Progress(self._plan_of(check))
             except SpecError as error:
                 self.wrong_spec = str(error)
                 self.progress[check.name] = _Progress(Plan(), error=str(error))
         # `trust` launches nothing and mostly ends after a few cases.
         planned = sum(len(self.progress[check.name].plan.cases) for check in all_checks() if check.name != "trust")
         self.tell(KernelStarted(self.spec.name, planned))
+
+    def _plan_of(self, check: Check) -> Plan:
+        if self.wrong_spec:
+            return Plan()
+        reason = check.inapplicable(self.spec)
+        return Plan(skip=reason) if reason else check.plan(self.spec, self.options.profile, self.options.seed)
 
     def _run(self, check: Check) -> None:
         progress = self.progress[check.name]
@@ -230,7 +234,7 @@ class _KernelRun:
         if self.options.cases_dir is None or found.finding.verdict is Verdict.MISTRUSTED:
             return found
         failing = store.FailingCase.of(
-            target=self.spec.target if not is_shipped(self.spec) else "",
+            target=self.spec.target,
             name=self.spec.name,
             check=found.finding.check,
             examined_by=found.examined_by,
@@ -316,11 +320,6 @@ class _KernelRun:
             # The failing case is the last one in the data: the smallest that was found.
             cases_data=(*record.cases_data, shown),
         )
-
-
-def is_shipped(spec: KernelSpec) -> bool:
-    """True where `spec` is one of refkit's own."""
-    return spec.target.startswith(f"{refkit.__name__}.verify.specs") or not spec.target
 
 
 def _kind(finding: Finding) -> str:

@@ -1,7 +1,8 @@
 """The checks: what a verification does to a kernel, a file each. A file that defines `CHECK` is a check; no list
 needs an edit.
 
-    CHECK.plan(spec, profile, seed)   the cases, or why the check does not apply
+    CHECK.inapplicable(spec)          why the check has nothing to say about a spec, or nothing
+    CHECK.plan(spec, profile, seed)   the cases
     CHECK.examine(run)                one case on one backend, which gives findings and figures
     CHECK.notice(run, trial)          what the check sees in any trial (guard bands, changed inputs)
     CHECK.conclude(examinations)      a finding about all cases together (fake outputs that no case rejected)
@@ -47,6 +48,10 @@ class Check:
     summary: ClassVar[str]
     order: ClassVar[int]
     notices: ClassVar[bool] = False
+
+    def inapplicable(self, spec: KernelSpec) -> str:
+        """Why the check has nothing to say about `spec`, as the spec alone shows; empty where it has."""
+        return ""
 
     def plan(self, spec: KernelSpec, profile: Profile, seed: int) -> Plan:
         """The cases to judge."""

@@ -24,10 +24,13 @@ class Accumulation(Check):
     summary = "`+=` onto non-zero values, twice in a row"
     order = 90
 
+    def inapplicable(self, spec: KernelSpec) -> str:
+        """Only an `InOut` array is accumulated into."""
+        updates = any(isinstance(argument, InOut) for argument in spec.args.values())
+        return "" if updates else "the kernel updates no array in place (no InOut)"
+
     def plan(self, spec: KernelSpec, profile: Profile, seed: int) -> Plan:
-        """Invented cases of a spec with an `InOut` array."""
-        if not any(isinstance(argument, InOut) for argument in spec.args.values()):
-            return Plan(skip="the kernel updates no array in place (no InOut)")
+        """Invented cases of ordinary values."""
         strategy = cases(spec, values=("normal", "positive"), budget=profile.budget)
         return Plan(tuple(draw_cases(strategy, profile.share(SHARE), seed_of(seed, spec.name, self.name))))
 

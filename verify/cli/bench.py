@@ -1,0 +1,75 @@
+"""`bench`: speed beside a peer that is measured in the same call."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from refkit.verify.cli import CANNOT_RUN, CommandError
+from refkit.verify.cli.options import add_json, check_outputs, write_json
+
+if TYPE_CHECKING:
+    from refkit.verify.benchmarks import Row
+
+HELP = "speed against a peer measured in the same call; `bench cpu` times the CPU executor"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `bench`."""
+    parser.add_argument("operator", nargs="?", metavar="NAME", help="one benchmark; without it, all that can run here")
+    add_json(parser)
+    parser.add_argument("--no-progress", action="store_true", help="print no line for what is being measured")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measures, prints a table, writes the JSON; status 3 where the named benchmark cannot run here."""
+    from rich.console import Console
+
+    from refkit import __version__
+    from refkit.verify.benchmarks import available
+    from refkit.verify.environment import describe
+
+    check_outputs(arguments)
+    benchmarks = available()
+    name = arguments.operator
+    if name is not None and name not in benchmarks:
+        raise CommandError(f"bench {name}: no such benchmark; there are {', '.join(sorted(benchmarks))}")
+    chosen = [name] if name is not None else sorted(benchmarks)
+    console = Console()
+    rows: list[Row] = []
+    for chosen_name in chosen:
+        reason = benchmarks[chosen_name].missing()
+        if reason is not None:
+            if name is not None:
+                raise CommandError(f"bench {chosen_name} cannot run here: {reason}", CANNOT_RUN)
+            console.print(f"{chosen_name}: skipped, {reason}")
+            continue
+
+        def progress(text: str) -> None:
+            if not arguments.no_progress:
+                console.print(f"measuring {text}")
+
+        rows.extend(benchmarks[chosen_name].rows(progress))
+    _print(console, rows)
+    if arguments.json is not None:
+        data = {"schema": 1, "refkit": __version__, "environment": describe(), "rows": [row.to_json() for row in rows]}
+        write_json(arguments.json, data)
+    return 0
+
+
+def _print(console: object, rows: list[Row]) -> None:
+    from rich.table import Table
+
+    table = Table("kernel", "shape", "median", "rate", "peer", "peer's shape", "peer's rate", "ratio")
+    for row in rows:
+        table.add_row(
+            row.name,
+            row.shape,
+            f"{row.median_us / 1e3:.1f} ms",
+            f"{row.rate:,.0f} {row.unit}",
+            row.peer,
+            row.peer_shape,
+            f"{row.peer_rate:,.3g} {row.unit}",
+            f"{row.ratio:,.3g}",
+        )
+    console.print(table)  # type: ignore[attr-defined]

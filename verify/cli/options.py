@@ -1,0 +1,112 @@
+"""The options that mean the same in every command, and what becomes of them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from refkit.verify.cli import CommandError
+
+if TYPE_CHECKING:
+    from refkit.verify.options import Options
+
+BACKENDS = ("auto", "cpu", "cuda")
+PROFILES = ("quick", "standard", "deep")
+
+
+def add_backend(parser: argparse.ArgumentParser) -> None:
+    """`--backend`."""
+    parser.add_argument(
+        "--backend", choices=BACKENDS, default="auto", help="where kernels run: auto is the GPU where there is one"
+    )
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """`-k`."""
+    parser.add_argument(
+        "-k",
+        dest="keywords",
+        metavar="EXPR",
+        default="",
+        help="only kernels that match, as in pytest: 'norm and not dx'",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """`--json`."""
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the result as JSON")
+
+
+def add_verification(parser: argparse.ArgumentParser) -> None:
+    """Every option of a verification."""
+    add_backend(parser)
+    parser.add_argument("--profile", choices=PROFILES, default="standard", help="how many cases, and how large")
+    parser.add_argument("--seed", type=_seed, default=0, metavar="N", help="decides every case (default 0)")
+    add_selection(parser)
+    add_json(parser)
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the result as JUnit XML")
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write a report (index.html and PNGs)")
+    parser.add_argument(
+        "-j", dest="jobs", type=_jobs, default=0, metavar="N", help="worker processes (default: one per core)"
+    )
+    parser.add_argument("--no-progress", action="store_true", help="no progress bars")
+
+
+def verification_options(arguments: argparse.Namespace) -> Options:
+    """The `Options` that the arguments of `add_verification` stand for."""
+    from refkit.verify import store
+    from refkit.verify.options import Options
+    from refkit.verify.profiles import PROFILES as profiles
+
+    return Options(
+        backend=arguments.backend,
+        profile=profiles[arguments.profile],
+        seed=arguments.seed,
+        cases_dir=store.CASES_DIR,
+        traceback=arguments.traceback,
+    )
+
+
+def check_outputs(arguments: argparse.Namespace) -> None:
+    """`CommandError` where a file or folder that is to be written cannot be; said before the work and not after it."""
+    for option in ("json", "junit"):
+        path: Path | None = getattr(arguments, option, None)
+        if path is None:
+            continue
+        if path.is_dir():
+            raise CommandError(f"--{option} {path}: this is a folder; expected a file")
+        if not path.absolute().parent.is_dir():
+            raise CommandError(f"--{option} {path}: there is no folder {path.absolute().parent}")
+    report: Path | None = getattr(arguments, "report", None)
+    if report is not None and report.exists() and not report.is_dir():
+        raise CommandError(f"--report {report}: this is a file; expected a folder")
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write one JSON object to `path`, whole or not at all."""
+    import json
+
+    from refkit.verify.store import write_atomically
+
+    write_atomically(path.absolute(), json.dumps(data, indent=2, allow_nan=False) + "\n")
+
+
+def _seed(text: str) -> int:
+    try:
+        seed = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
+    if seed < 0:
+        raise argparse.ArgumentTypeError(f"{seed} is negative; expected an integer from 0")
+    return seed
+
+
+def _jobs(text: str) -> int:
+    try:
+        jobs = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
+    if jobs < 1:
+        raise argparse.ArgumentTypeError(f"{jobs} workers; expected at least 1")
+    return jobs

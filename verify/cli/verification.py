@@ -1,0 +1,196 @@
+"""What `all` and `fuzz` share: select the kernels, verify them in workers, write every result, and choose the exit
+status."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from refkit.verify.cli import INTERRUPTED, WRONG_CALL, CommandError, keywords, options
+
+if TYPE_CHECKING:
+    from refkit.records import KernelRecord, RunRecord
+    from refkit.verify.events import Event
+    from refkit.verify.options import Options
+    from refkit.verify.spec import KernelSpec
+
+MOST_GPU_WORKERS = 4
+"""Workers on one GPU unless `-j` says otherwise: they overlap compilation and references, but each holds its own CUDA
+context."""
+
+
+def run(target: str, find: Callable[[], Mapping[str, KernelSpec]], arguments: argparse.Namespace) -> int:
+    """Verify what `find` returns under the command's options; the exit status."""
+    from refkit.verify.cli import render
+    from refkit.verify.environment import describe_environment
+    from refkit.verify.pool import run_pool
+
+    options.check_outputs(arguments)
+    backend = resolve_backend(arguments.backend)
+    specs = select(find, arguments.keywords)
+    chosen = with_backend(options.verification_options(arguments), backend)
+    tasks = [task_of(target, spec) for spec in specs.values()]
+    started = time.monotonic()
+    environment = describe_environment(backend)
+
+    def record_of(kernels: Sequence[KernelRecord], interrupted: bool = False) -> RunRecord:
+        return run_record(arguments, backend, kernels, environment, time.monotonic() - started, interrupted)
+
+    keeper = Keeper(arguments.json, record_of)
+    with render.progress(len(tasks), enabled=not arguments.no_progress) as show:
+
+        def listen(event: Event) -> None:
+            show(event)
+            keeper.take(event)
+
+        result = run_pool(tasks, chosen, arguments.jobs or default_jobs(backend), listen)
+    record = record_of(result.records, result.interrupted)
+    keeper.finish(record)
+    write_results(record, arguments)
+    render.print_summary(record)
+    return exit_status(record)
+
+
+def resolve_backend(name: str) -> str:
+    """`cpu` or `cuda`; `Unavailable` where `cuda` is asked for and cannot run."""
+    from refkit.verify.backends import open_backend
+
+    return open_backend(name).name
+
+
+def with_backend(chosen: Options, backend: str) -> Options:
+    """The same options with the backend settled, so that every worker takes the same."""
+    from dataclasses import replace
+
+    return replace(chosen, backend=backend)
+
+
+def default_jobs(backend: str) -> int:
+    """One worker per core; on a GPU a few."""
+    from refkit.verify.environment import available_cores
+
+    return min(available_cores(), MOST_GPU_WORKERS) if backend == "cuda" else available_cores()
+
+
+def select(find: Callable[[], Mapping[str, KernelSpec]], expression: str) -> dict[str, KernelSpec]:
+    """The specs that `-k expression` selects; `CommandError` where it selects none."""
+    matches = keywords.compile_keywords(expression)
+    specs = dict(find())
+    chosen = {name: spec for name, spec in specs.items() if matches(words_of(spec))}
+    if not chosen:
+        raise CommandError(f"-k {expression!r} matches none of the {len(specs)} kernels (refkit list shows them)")
+    return chosen
+
+
+def words_of(spec: KernelSpec) -> list[str]:
+    """What `-k` looks at: name, operator, direction, and the storage formats."""
+    return [spec.name, spec.operator, spec.direction, *{argument.dtype for argument in spec.arrays.values()}]
+
+
+def task_of(target: str, spec: KernelSpec) -> Any:
+    """The task of one spec; a spec of a file or module is found again by that and its name."""
+    from refkit.verify.pool import Task
+    from refkit.verify.runner import precision_label
+
+    return Task(
+        target=target.partition(":")[0],
+        name=spec.name,
+        operator=spec.operator,
+        precision=precision_label(spec),
+        direction=spec.direction,
+        deterministic=spec.deterministic,
+        source=spec.source,
+    )
+
+
+def list_row(spec: KernelSpec) -> dict[str, Any]:
+    """One row of `list`; its checks are those that apply to the spec at all."""
+    from refkit.verify.checks import all_checks
+    from refkit.verify.runner import precision_label
+
+    return {
+        "name": spec.name,
+        "operator": spec.operator,
+        "direction": spec.direction,
+        "precision": precision_label(spec),
+        "deterministic": spec.deterministic,
+        "checks": [check.name for check in all_checks() if not check.inapplicable(spec)],
+        "source": spec.source,
+    }
+
+
+def run_record(
+    arguments: argparse.Namespace,
+    backend: str,
+    kernels: Sequence[KernelRecord],
+    environment: Mapping[str, Any],
+    seconds: float,
+    interrupted: bool,
+) -> RunRecord:
+    """The record of the run so far."""
+    import refkit
+    from refkit.records import RunRecord
+
+    return RunRecord(
+        refkit=refkit.__version__,
+        backend=backend,
+        profile=arguments.profile,
+        seed=arguments.seed,
+        kernels=tuple(kernels),
+        seconds=round(seconds, 3),
+        environment=environment,
+        command=" ".join(filter(None, [arguments.command, getattr(arguments, "target", "")])),
+        interrupted=interrupted,
+    )
+
+
+class Keeper:
+    """Keeps the JSON of an unfinished run in `.FILE.partial` beside FILE, so that even a killed run leaves what it
+    found."""
+
+    def __init__(self, path: Path | None, record_of: Callable[[Sequence[KernelRecord], bool], RunRecord]) -> None:
+        self.path = path
+        self.partial = None if path is None else path.absolute().with_name(f".{path.name}.partial")
+        self.record_of = record_of
+        self.kernels: list[KernelRecord] = []
+
+    def take(self, event: Event) -> None:
+        """Note a finished kernel."""
+        from refkit.verify.events import KernelDone
+
+        if self.partial is not None and isinstance(event, KernelDone):
+            self.kernels.append(event.record)
+            options.write_json(self.partial, self.record_of(self.kernels, True).to_json())
+
+    def finish(self, record: RunRecord) -> None:
+        """Write the whole result in its place."""
+        if self.path is not None and self.partial is not None:
+            options.write_json(self.path, record.to_json())
+            self.partial.unlink(missing_ok=True)
+
+
+def write_results(record: RunRecord, arguments: argparse.Namespace) -> None:
+    """The JUnit file and the report, where they are asked for."""
+    if arguments.junit is not None:
+        from refkit.verify.cli.junit import to_xml
+        from refkit.verify.store import write_atomically
+
+        write_atomically(arguments.junit.absolute(), to_xml(record))
+    if arguments.report is not None:
+        from refkit.reports import write
+
+        write(record.to_json(), arguments.report)
+
+
+def exit_status(record: RunRecord) -> int:
+    """0, 1, 2 or 130 as `verify/cli/__init__.py` says; the first that applies of: failed, wrong spec, interrupted,
+    all hold."""
+    wrong = [kernel for kernel in record.kernels if not kernel.status.holds]
+    if any(not kernel.wrong_call for kernel in wrong):
+        return 1
+    if wrong:
+        return WRONG_CALL
+    return INTERRUPTED if record.interrupted else 0
