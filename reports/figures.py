@@ -52,12 +52,15 @@ def errors_figure(kernel: KernelView, width: int = 460) -> Drawing | None:
     sheet.segments([(one, top - 10, one, bottom + 4)], "bad", width=1.5)
     sheet.text(one, 9, "allowed", colour="bad", align="center")
     sheet.text(width - 4, 9, "worst", colour="muted", align="right")
+    zero = any(ratio == 0 for ratio in ratios)
+    not_finite = not all(math.isfinite(ratio) for ratio in ratios)
     for exponent, x in zip(exponents, ticks):
-        if left + 8 <= x <= right - 24 or exponent == 0:  # the labels of zero and infinity need the ends
+        crowded = (zero and x < left + 8) or (not_finite and x > right - 24)
+        if not crowded or exponent == 0:
             sheet.text(x, bottom + 15, power_label(exponent), colour="muted", align="center")
-    if any(ratio == 0 for ratio in ratios):
+    if zero:
         sheet.text(left - 20, bottom + 15, "0", colour="muted", align="center")
-    if not all(math.isfinite(ratio) for ratio in ratios):
+    if not_finite:
         sheet.text(right + 20, bottom + 15, "∞ NaN", colour="muted", align="center")
     good: list[tuple[float, float]] = []
     bad: list[tuple[float, float]] = []
@@ -116,7 +119,7 @@ def coverage_figure(kernel: KernelView, width: int = 360) -> Drawing | None:
     return Drawing(sheet.figure, "Sizes tried. " + "; ".join(parts) + ".", caption, width)
 
 
-def position_figure(check: str, worst: WorstView, width: int = 360) -> Drawing | None:
+def position_figure(check: str, worst: WorstView, width: int = 360, highest: int = 240) -> Drawing | None:
     """The output as a matrix, cells coloured by their largest ratio, ticks at the worst; None without a map."""
     grid = worst.map
     if grid is None or not grid.count():
@@ -124,7 +127,7 @@ def position_figure(check: str, worst: WorstView, width: int = 360) -> Drawing |
     m, n = grid.shape
     rows, columns = worst.matrix_shape if all(worst.matrix_shape) else (m, n)
     left, top, right = 48, 22, width - 12
-    height = int(min(240, max(28, (right - left) * rows / max(columns, 1))))
+    height = int(min(highest, max(28, (right - left) * rows / max(columns, 1))))
     sheet = Sheet(width, top + height + 34)
     sheet.image(_colours(grid), left, top, right - left, height)
     sheet.box(left, top, right - left, height, "muted", outline=True)

@@ -117,7 +117,12 @@ def _draw(kernel: KernelView, folder: Path) -> Iterator[FigureView]:
         mapped = [check for check in mapped if check.fails]
     for check in mapped:
         assert check.worst is not None
-        drawings.append((f"{slug(check.name)}-position", position_figure(check.name, check.worst)))
+        drawings.append(
+            (
+                f"{slug(check.name)}-position",
+                position_figure(check.name, check.worst, highest=240 if kernel.fails else 96),
+            )
+        )
     for name, drawing in drawings:
         if drawing is not None:
             file = f"{kernel.slug}-{name}.png"
