@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from refkit import __version__
     from refkit.verify.benchmarks import available
-    from refkit.verify.environment import describe
+    from refkit.verify.environment import describe_environment
 
     check_outputs(arguments)
     benchmarks = available()
@@ -50,26 +50,16 @@ def run(arguments: argparse.Namespace) -> int:
                 console.print(f"measuring {text}")
 
         rows.extend(benchmarks[chosen_name].rows(progress))
-    _print(console, rows)
+    for row in rows:
+        console.print(_line(row), soft_wrap=True)
     if arguments.json is not None:
-        data = {"schema": 1, "refkit": __version__, "environment": describe(), "rows": [row.to_json() for row in rows]}
+        data = {"schema": 1, "refkit": __version__, "environment": describe_environment("cpu"), "rows": [row.to_json() for row in rows]}
         write_json(arguments.json, data)
     return 0
 
 
-def _print(console: object, rows: list[Row]) -> None:
-    from rich.table import Table
-
-    table = Table("kernel", "shape", "median", "rate", "peer", "peer's shape", "peer's rate", "ratio")
-    for row in rows:
-        table.add_row(
-            row.name,
-            row.shape,
-            f"{row.median_us / 1e3:.1f} ms",
-            f"{row.rate:,.0f} {row.unit}",
-            row.peer,
-            row.peer_shape,
-            f"{row.peer_rate:,.3g} {row.unit}",
-            f"{row.ratio:,.3g}",
-        )
-    console.print(table)  # type: ignore[attr-defined]
+def _line(row: Row) -> str:
+    return (
+        f"{row.name} {row.shape}: {row.rate:,.0f} {row.unit} ({row.median_us / 1e3:,.1f} ms), "
+        f"{row.ratio:,.3g} times {row.peer} ({row.peer_rate:,.3g} {row.unit} at {row.peer_shape})"
+    )
