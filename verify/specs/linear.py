@@ -1,5 +1,7 @@
 """y = x w + b with x (T, K) and w (K, N), its dx, and dw and db accumulated in float32."""
 
+import numpy as np
+
 from refkit.cuda_kernels import linear as kernels
 from refkit.reference.linear import linear, linear_db, linear_dw, linear_dx
 from refkit.verify import Dim, In, InOut, KernelSpec, Out
@@ -32,6 +34,13 @@ def backward_w(dtype="float32"):
 
 def dw_accumulated(x, dy, dw):
     return dw + linear_dw(x, dy)
+
+
+def dw_accumulated_by_atomics(x, dy, dw, split_k):
+    """The old value is one of the terms of the sum: every addition of a part is rounded at the size of the buffer."""
+    rows = max(1, -(-x.shape[0] // split_k))
+    parts = [linear_dw(x[first : first + rows], dy[first : first + rows]) for first in range(0, x.shape[0], rows)]
+    return np.stack([dw, *parts]).sum(axis=0)
 
 
 def db_accumulated(dy, db):
@@ -85,7 +94,7 @@ linear_dw_register_tiled_spec = KernelSpec(
 )
 linear_dw_split_k_atomic_spec = KernelSpec(
     launch=kernels.linear_dw_split_k_atomic,
-    reference=dw_accumulated,
+    reference=dw_accumulated_by_atomics,
     args=backward_w(),
     configs=SPLITS,
     deterministic=False,
