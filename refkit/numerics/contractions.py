@@ -7,13 +7,15 @@ multiplies in.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from refkit.numerics.accumulation import matmul_error
-from refkit.numerics.elementwise import finish, multiply
+from refkit.numerics.binary import multiply
 from refkit.numerics.formats import round_to
+from refkit.numerics.propagation import finish
 from refkit.numerics.reductions import add_reduce
 from refkit.numerics.tracked import CannotTrack, Tracked, as_tracked
 
@@ -35,10 +37,8 @@ def matmul(a: Tracked, b: Tracked) -> Tracked:
     x, y = a.value, b.value
     with np.errstate(all="ignore"):
         value, variance, drift = matmul_error(x, y, a.model)
-        if a.variance is not None:
-            variance += a.variance @ (y * y)
-        if b.variance is not None:
-            variance += (x * x) @ b.variance
+        variance += _inherited(a, -1, lambda error: error @ y, lambda squared: squared @ (y * y))
+        variance += _inherited(b, -2, lambda error: x @ error, lambda squared: (x * x) @ squared)
         if a.drift is not None:
             inherited = a.drift @ np.abs(y)
             drift = inherited if drift is None else drift + inherited
@@ -46,6 +46,22 @@ def matmul(a: Tracked, b: Tracked) -> Tracked:
             inherited = np.abs(x) @ b.drift
             drift = inherited if drift is None else drift + inherited
         return finish(value, variance, drift, a.model)
+
+
+def _inherited(
+    a: Tracked, summed_axis: int, linear: Callable[[Array], Array], quadratic: Callable[[Array], Array]
+) -> Array | float:
+    """Return the variance from an operand: `linear` for errors shared along the sum, `quadratic` for squares."""
+    total: Array | float = 0.0
+    squared = a.independent
+    for part in a.shared.values():
+        full = np.broadcast_to(part.deviation, a.shape)
+        if summed_axis in part.axes:
+            error = linear(full)
+            total = total + error * error
+        else:
+            squared = full * full if squared is None else squared + full * full
+    return total if squared is None else total + quadratic(squared)
 
 
 def as_operand(a: Tracked) -> Tracked:
@@ -57,7 +73,8 @@ def as_operand(a: Tracked) -> Tracked:
         return a
     variance = (a.value * a.value) * (fmt.unit_roundoff**2 / 3) + fmt.smallest_subnormal**2 / 12
     variance = np.where(np.isfinite(a.value), variance, 0.0)
-    return Tracked(a.value, a.model, variance if a.variance is None else variance + a.variance, a.drift)
+    independent = variance if a.independent is None else variance + a.independent
+    return Tracked(a.value, a.model, independent, a.drift, shared=a.shared)
 
 
 def _pair(a: Any, b: Any) -> tuple[Tracked, Tracked]:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from refkit.numerics import contractions, reductions
-from refkit.numerics.elementwise import choose, finish
 from refkit.numerics.formats import format_of, is_floating, round_to
+from refkit.numerics.propagation import choose, finish
 from refkit.numerics.rounding import RoundingModel
 from refkit.numerics.tracked import CannotTrack, Tracked, as_tracked, plain_index
 
@@ -95,8 +95,11 @@ def _pad(a: Tracked, width: Any, mode: str = "constant", **kwargs: Any) -> Track
         raise CannotTrack(f"np.pad with mode {mode!r} has no rule in the error model")
     value = np.pad(a.value, width, mode, **kwargs)  # type: ignore[call-overload]
     error = {} if mode == "constant" else kwargs
-    parts = (None if p is None else np.pad(p, width, mode, **error) for p in (a.variance, a.drift))  # type: ignore[call-overload]
-    return Tracked(value, a.model, *parts)
+    variance, drift = (
+        None if part is None else np.pad(part, width, mode, **error)  # type: ignore[call-overload]
+        for part in (a.variance, a.drift)
+    )
+    return Tracked(value, a.model, variance, drift)
 
 
 # Making arrays

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from refkit.numerics.accumulation import prefix_error, scatter_error, sum_error
-from refkit.numerics.elementwise import choose, finish
+from refkit.numerics.propagation import choose, finish, summed
 from refkit.numerics.rounding import LAMBDA
-from refkit.numerics.tracked import CannotTrack, Tracked
+from refkit.numerics.tracked import CannotTrack, Shared, Tracked
 
 Array = np.ndarray
 _NONE: Any = np._NoValue
@@ -53,22 +53,32 @@ def add_reduce(
     axes = normalized_axes(axis, a.ndim)
     if not axes:
         return a.copy()
+    shape = _shape_after(a.shape, axes, keepdims is True)
     with np.errstate(all="ignore"):
         lines = _lined_up(a.value, axes)
         total = np.asarray(lines.sum(axis=-1))
-        variance, drift = sum_error(lines, total, a.model)
-        if a.variance is not None:
-            variance = variance + a.variance.sum(axis=axes)
-        if a.drift is not None:
-            inherited = a.drift.sum(axis=axes)
-            drift = inherited if drift is None else drift + inherited
         if a.exact and lines.shape[-1] <= 1:
-            result = Tracked(total, a.model)
+            result = Tracked(total.reshape(shape), a.model)
         else:
-            result = finish(total, variance, drift, a.model)
-    shape = _shape_after(a.shape, axes, bool(keepdims) and keepdims is not _NONE)
-    result = result.reshape(shape)
+            variance, drift = sum_error(lines, total, a.model)
+            variance = variance.reshape(_shape_after(a.shape, axes, True))
+            if a.independent is not None:
+                variance += a.independent.sum(axis=axes, keepdims=True)
+            shared = summed(a.shared, a.shape, axes, variance)
+            if keepdims is not True:
+                shared = {token: _without_axes(part, axes, a.ndim) for token, part in shared.items()}
+            if a.drift is not None:
+                inherited = a.drift.sum(axis=axes)
+                drift = inherited if drift is None else drift + inherited
+            drift = None if drift is None else drift.reshape(shape)
+            result = finish(total.reshape(shape), variance.reshape(shape), drift, a.model, shared)
     return result if initial is _NONE or initial is None else result + initial
+
+
+def _without_axes(part: Shared, axes: tuple[int, ...], ndim: int) -> Shared:
+    """Return a shared error with the summed axes, of length 1, taken out."""
+    own = frozenset(axis + sum(1 for summed_axis in axes if summed_axis - ndim > axis) for axis in part.axes)
+    return Shared(part.deviation.squeeze(axes), own)
 
 
 def _masked(a: Tracked, where: Any, neutral: float) -> Tracked:
@@ -99,7 +109,7 @@ def multiply_reduce(
             if a.drift is not None:
                 drift = (np.abs(slope) * _lined_up(a.drift, axes)).sum(axis=-1)
         result = finish(value, variance, drift, a.model)
-    result = result.reshape(_shape_after(a.shape, axes, bool(keepdims) and keepdims is not _NONE))
+    result = result.reshape(_shape_after(a.shape, axes, keepdims is True))
     return result if initial is _NONE or initial is None else result * initial
 
 

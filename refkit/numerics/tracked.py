@@ -1,9 +1,10 @@
 """`Tracked`: a NumPy-like array that carries, beside each float64 value, the rounding error a kernel may have made.
 
-`value` is the exact result. The error has two parts. `variance` is that of independent errors, which add in
-quadrature. `drift` is the size of errors that may all point one way (second-order terms, systematic rounding), which
-add linearly. Either is None where it is zero everywhere, so that exact inputs cost nothing. `deviation`, their sum, is
-the absolute standard deviation from which the bound is made.
+`value` is the exact result. The error has three parts. `independent` is the variance of errors that are independent
+from element to element, and add in quadrature. `shared` holds errors that elements have in common since an operand was
+broadcast (see `propagation`); `variance` is that of both together. `drift` is the size of errors that may all point one
+way (second-order terms, systematic rounding), which add linearly. None means zero everywhere, so that exact inputs cost
+nothing. `deviation`, sqrt(variance) + drift, is the absolute standard deviation from which the bound is made.
 
 The rules are in `ufuncs` (elementwise functions and their methods) and `functions` (everything else in NumPy's
 interface). What cannot be followed raises `CannotTrack`, never a silent conversion.
@@ -12,6 +13,7 @@ interface). What cannot be followed raises `CannotTrack`, never a silent convers
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,11 +25,20 @@ class CannotTrack(TypeError):
     """The reference does something whose rounding error the model cannot follow."""
 
 
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """An error that elements have in common: its signed `deviation`, which broadcasts to the array, times a random
+    number that is the same along `axes` (counted from the last as -1)."""
+
+    deviation: np.ndarray
+    axes: frozenset[int]
+
+
 class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
     """A float64 array with the rounding error made so far (module docstring)."""
 
     __array_priority__ = 1000
-    __slots__ = ("_is_view", "drift", "model", "value", "variance")
+    __slots__ = ("_is_view", "_token", "_variance", "drift", "independent", "model", "shared", "value")
     dtype = np.dtype(np.float64)
 
     def __init__(
@@ -37,14 +48,37 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         variance: np.ndarray | None = None,
         drift: np.ndarray | None = None,
         is_view: bool = False,
+        shared: dict[object, Shared] | None = None,
     ) -> None:
         self.value = np.asarray(value, np.float64)
         self.model = model
-        self.variance = None if variance is None else np.asarray(variance)
+        self.independent = None if variance is None else np.asarray(variance)
+        self.shared = shared or {}
         self.drift = None if drift is None else np.asarray(drift)
         self._is_view = is_view
+        self._token: object = None
+        self._variance: np.ndarray | None = None
 
     # What it is
+
+    @property
+    def token(self) -> object:
+        """What names the error of this array where others share it."""
+        if self._token is None:
+            self._token = object()
+        return self._token
+
+    @property
+    def variance(self) -> np.ndarray | None:
+        """Variance of the error of each element, shared errors included; None where there is none."""
+        if not self.shared:
+            return self.independent
+        if self._variance is None:
+            total = np.zeros(self.shape) if self.independent is None else self.independent.copy()
+            for part in self.shared.values():
+                total += part.deviation**2
+            self._variance = total
+        return self._variance
 
     @property
     def deviation(self) -> np.ndarray:
@@ -55,7 +89,7 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
     @property
     def exact(self) -> bool:
         """Whether no rounding error has been made."""
-        return self.variance is None and self.drift is None
+        return self.independent is None and self.drift is None and not self.shared
 
     shape = property(lambda self: self.value.shape)
     ndim = property(lambda self: self.value.ndim)
@@ -96,9 +130,9 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
     def __setitem__(self, index: Any, item: Any) -> None:
         index = plain_index(index)
         source = item if isinstance(item, Tracked) else as_tracked(item, self.model)
-        for name in ("variance", "drift"):
+        self.independent, self.shared, self._variance = self.variance, {}, None
+        for name, incoming in (("independent", source.variance), ("drift", source.drift)):
             part = getattr(self, name)
-            incoming = getattr(source, name)
             if part is None and incoming is not None:
                 if self._is_view:
                     raise CannotTrack("assignment through a view of an array that had no error so far")

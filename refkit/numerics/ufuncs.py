@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from refkit.numerics import reductions
-from refkit.numerics.elementwise import BINARY, UNARY
+from refkit.numerics.binary import BINARY
 from refkit.numerics.rounding import RoundingModel
 from refkit.numerics.tracked import CannotTrack, Tracked, as_tracked, plain_index
+from refkit.numerics.unary import UNARY
 
 # What these return depends on the value alone: booleans and integers carry no rounding error.
 _PLAIN = {

@@ -5,9 +5,10 @@ import pytest
 from scipy import special
 
 from refkit.numerics import Precision, error_ratio, evaluate
-from refkit.numerics.elementwise import BINARY, UNARY
+from refkit.numerics.binary import BINARY
 from refkit.numerics.rounding import LAMBDA, RoundingModel
 from refkit.numerics.tracked import CannotTrack, Tracked
+from refkit.numerics.unary import UNARY
 
 MODEL = RoundingModel()
 SMALL = 1e-6
