@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from refkit.numerics.propagation import choose, finish, inherit, plus, scaled
-from refkit.numerics.rounding import LAMBDA
+from refkit.numerics.rounding import LAMBDA, NEAREST_ZERO
 from refkit.numerics.tracked import CannotTrack, Tracked
 
 Array = np.ndarray
@@ -73,9 +73,14 @@ def divide(a: Tracked, b: Tracked) -> Tracked:
     if b.exact:
         shared = inherit(variance, (a, slope))
         return finish(value, variance, scaled(a.drift, np.abs(slope)), model, shared)
-    # Over LAMBDA deviations the divisor may come closer to zero, but not below a 64th of itself.
-    slope = slope / (1 - np.minimum(LAMBDA * b.deviation * np.abs(slope), 63 / 64))
-    slope_b = -value * slope
+    # Over LAMBDA deviations the divisor may come closer to zero, by a factor of at most NEAREST_ZERO.
+    relative = LAMBDA * b.deviation * np.abs(slope)
+    most = 1 - 1 / NEAREST_ZERO
+    held = np.minimum(relative, most)
+    slope_b = -value * slope / (1 - held)
+    if (relative > most).any():
+        slope_b = np.where(relative > most, slope_b * (most / relative), slope_b)
+    slope = slope / (1 - held)
     shared = inherit(variance, (a, slope), (b, slope_b))
     drift = plus(scaled(a.drift, np.abs(slope)), scaled(b.drift, np.abs(slope_b)))
     return finish(value, variance, drift, model, shared)

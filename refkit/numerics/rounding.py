@@ -17,6 +17,9 @@ from refkit.numerics.precision import Precision
 LAMBDA = 8.0
 """Allowed error in standard deviations."""
 
+NEAREST_ZERO = 16.0
+"""A divisor or a root's operand is taken to come at most this many times closer to zero, however large its error."""
+
 
 @dataclass(frozen=True)
 class RoundingModel:

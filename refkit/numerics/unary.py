@@ -13,7 +13,7 @@ from scipy import special
 
 from refkit.numerics.binary import multiply
 from refkit.numerics.propagation import finish, inherit, scaled
-from refkit.numerics.rounding import LAMBDA
+from refkit.numerics.rounding import LAMBDA, NEAREST_ZERO
 from refkit.numerics.tracked import Shared, Tracked
 
 Array = np.ndarray
@@ -42,27 +42,27 @@ def _unary(
         variance += model.flush if composed else model.underflow
         if a.exact:
             return finish(value, variance, None, model)
-        slope = derivative(x, value)
+        slope = np.asarray(derivative(x, value), np.float64)
+        slope = _slope_over_large_errors(a, function, value, slope, relative)
         shared = inherit(variance, (a, slope))
-        variance = _with_large_errors(a, function, value, variance, relative)
         return finish(value, variance, scaled(a.drift, np.abs(slope)), model, shared)
 
     return rule
 
 
-def _with_large_errors(a: Tracked, function: np.ufunc, value: Array, variance: Array, relative: bool) -> Array:
-    """Raise `variance` where the error of `a` is too large for a first derivative (or the derivative vanishes)."""
+def _slope_over_large_errors(a: Tracked, function: np.ufunc, value: Array, slope: Array, relative: bool) -> Array:
+    """Return `slope`, but that of the chord over LAMBDA deviations where the error of `a` is too large for it."""
     reach = LAMBDA * a.deviation
     large = reach > (1e-3 * np.abs(a.value) if relative else 1e-4)
     large &= np.isfinite(reach) & np.isfinite(a.value)
     if not large.any():
-        return variance
+        return slope
     x, step, v = a.value[large], reach[large], value[large]
-    below = np.maximum(x - step, np.minimum(x, x / 64)) if relative else x - step
-    change = np.fmax(np.abs(function(x + step) - v), np.abs(function(below) - v)) / LAMBDA
-    variance = variance.copy()
-    variance[large] = np.fmax(variance[large], change * change)
-    return variance
+    below = np.maximum(x - step, np.minimum(x, x / NEAREST_ZERO)) if relative else x - step
+    change = np.fmax(np.abs(function(x + step) - v), np.abs(function(below) - v))
+    slope = slope.copy()
+    slope[large] = np.copysign(change / step, slope[large])
+    return slope
 
 
 def _signed(function: np.ufunc, sign: Callable[[Array], Array | float]) -> Callable[[Tracked], Tracked]:
