@@ -15,10 +15,11 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from refkit.verify.errors import SpecError, TargetError, raised_at
 from refkit.verify.spec import KernelSpec
@@ -100,7 +101,7 @@ def _gpu_available() -> bool:
     return bool(cuda.is_available())
 
 
-def _emulation():  # type: ignore[no-untyped-def]
+def _emulation() -> AbstractContextManager[Any]:
     from refkit import cpu
 
     return cpu.emulate()

@@ -57,7 +57,7 @@ def _reference_dtype(argument: ArrayArgument) -> type:
 
 
 def _python_number(value: np.generic) -> float | int:
-    return int(value) if isinstance(value, np.integer) else float(value)  # type: ignore[arg-type]
+    return int(value) if isinstance(value, np.integer) else float(value)
 
 
 def draw_inputs(spec: KernelSpec, case: Case) -> Inputs:

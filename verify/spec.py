@@ -275,7 +275,7 @@ class KernelSpec:
             )
         for name, value in zip(names, values):
             expected = self.shape(name, dims)
-            shape = tuple(getattr(value, "shape", None) if hasattr(value, "shape") else ())
+            shape = tuple(getattr(value, "shape", ()))
             if shape != expected:
                 raise self.wrong(
                     f"the reference returned shape {shape} for output {name!r} {where}; expected {expected}"

@@ -80,6 +80,7 @@ def test_a_prime_and_every_configuration():
     assert with_scenario("primes")[0].dims == {"R": 31, "C": 17}
     tried = {(case.config["block"], case.config["tile"]) for case in CASES}
     assert tried == set(itertools.product([64, 128], [8, 24]))
+    assert len({case.config for case in CASES[:4]}) == 4, "the boundaries take the configurations in turn"
 
 
 def test_every_subset_of_optional_arguments():
