@@ -84,8 +84,6 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
 
     @property
     def _layout(self) -> str:
-        if self.size and 0 in self.strides:
-            return "A"  # the strides that a C or F type implies would be wrong for a broadcast array
         return "C" if self.is_c_contiguous() else "F" if self.is_f_contiguous() else "A"
 
     @property

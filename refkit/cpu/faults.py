@@ -46,17 +46,6 @@ class KernelFault(Exception):
         where = ", ".join(part for part in (self.kernel and f"kernel {self.kernel}", self.location) if part)
         return f"{self.message} ({where})" if where else self.message
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Keyword-only arguments are lost by the default, and worker processes send faults back by pickle.
-        return _rebuild, (type(self), self.message, dict(self.__dict__))
-
-
-def _rebuild(kind: type[KernelFault], message: str, state: dict[str, Any]) -> KernelFault:
-    fault = kind.__new__(kind, message)
-    fault.args = (message,)
-    fault.__dict__.update(state)
-    return fault
-
 
 class Deadlock(KernelFault):
     """Every thread that has not exited waits, and nothing can release them."""

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import types as python_types
 import warnings
 from collections import namedtuple
@@ -373,6 +374,8 @@ def test_stream_callbacks_run_in_order_on_another_thread():
     lock = threading.Lock()
 
     def callback(on, status, argument):
+        if argument == "a":
+            time.sleep(0.02)
         with lock:
             order.append((on, status, argument, threading.current_thread() is not threading.main_thread()))
 
