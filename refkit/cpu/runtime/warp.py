@@ -141,21 +141,22 @@ def give_results(first, count, arrived, operation):
 def complete_warp_operations(first, count):
     """Completes every operation of a warp for which all lanes have arrived; returns how many lanes became runnable."""
     released = 0
-    incomplete = 0
+    tried_mask, tried_operation = -1, -1
     for lane in range(count):
         thread = words(first + lane * LANE_BYTES)
-        if thread[THREAD_STATE] == AT_WARP_OPERATION and not (incomplete >> lane) & 1:
+        if thread[THREAD_STATE] == AT_WARP_OPERATION:
             mask, operation = thread[THREAD_MASK], thread[THREAD_OPERATION]
-            arrived = waiting_lanes(first, count, mask, operation)
-            if (arrived >> lane) & 1:
-                give_results(first, count, arrived, operation)
-                for other in range(count):
-                    if (arrived >> other) & 1:
-                        member = words(first + other * LANE_BYTES)
-                        member[THREAD_STATE] = RUNNABLE
-                        released += 1
-            else:
-                incomplete |= mask
+            if mask != tried_mask or operation != tried_operation:  # most often all lanes wait for the same
+                arrived = waiting_lanes(first, count, mask, operation)
+                if (arrived >> lane) & 1:
+                    give_results(first, count, arrived, operation)
+                    for other in range(count):
+                        if (arrived >> other) & 1:
+                            member = words(first + other * LANE_BYTES)
+                            member[THREAD_STATE] = RUNNABLE
+                            released += 1
+                else:
+                    tried_mask, tried_operation = mask, operation
     return released
 
 
