@@ -1,7 +1,6 @@
-"""A kernel compiled for the CPU, and the steps that compile it: frontend, translation, polls, linking, machine code."""
+"""A kernel compiled for the CPU: the lowered kernel linked with all that it calls, and its machine code."""
 
 import functools
-import inspect
 import re
 import threading
 from collections.abc import Callable
@@ -10,12 +9,12 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from . import cache, engine, entries, frontend, loops, prelude, translate
+from . import cache, engine, entries, prelude, translate
 from .device_library import UnknownDeviceFunction, definitions
 from .faults import Unsupported
+from .lowering import LoweredKernel, lower
 from .runtime import build
 
-_WAITING = re.compile(r"nvvm\.(barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize$|rk\.activemask")
 _DECLARED = re.compile(r'^declare [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
 _DEFINED = re.compile(r'^define [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
 _STACK_MARGIN = 80 * 1024  # colours (workers.py), the guard page, and calls
@@ -41,80 +40,43 @@ class CompiledKernel:
     code: engine.LoadedModule
 
 
-def compile_kernel(
-    function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False, scheduled: bool = False
-) -> CompiledKernel:
-    """Compiles a kernel's Python function for a signature.
+def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKernel:
+    """Machine code for a lowered kernel.
 
     scheduled: every thread is a fiber even where none waits, so that a seeded schedule can reorder them.
 
-    Raises what Numba's frontend raises where the kernel does not compile, and `Unsupported` where it links foreign
-    code or holds inline assembly without a host meaning.
+    Raises `Unsupported` for a device function that has no host meaning.
     """
-    file = inspect.getsourcefile(function) or "<unknown>"
-    line = function.__code__.co_firstlineno
-    ir = frontend.kernel_ir(function, argument_types, fastmath=fastmath)
-    if ir.foreign:
-        names = ", ".join(ir.foreign)
-        raise Unsupported(
-            f"linked device code ({names}) has no host meaning", kernel=function.__name__, file=file, line=line
-        )
+    fibers = lowered.waits or lowered.spins or scheduled
     try:
-        translation = translate.translate(ir.modules, ir.entry, file)
-        text, spins = _with_polls(translation, file)
-        waits = any(_WAITING.match(name) for name in translation.uses)
-        fibers = waits or spins or scheduled
-        linked = _linked_text(text, translation, fibers)
-    except Unsupported as fault:
-        fault.kernel = function.__name__
-        fault.file = fault.file or file
-        fault.line = fault.line or line
-        raise
+        linked = _linked_text(lowered, fibers)
+    except UnknownDeviceFunction as unknown:
+        message = f"device function {unknown} has no host meaning"
+        raise Unsupported(message, kernel=lowered.name, file=lowered.file, line=lowered.line) from None
     build.scheduler_address("rk_switch")  # the kernel links against it
     name = cache.key("kernel", linked, build.device_bitcode(), engine.identity())
     object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked))
+    code = engine.load(object_file)
     return CompiledKernel(
-        name=function.__name__,
-        file=file,
-        line=line,
-        argument_types=ir.argument_types,
-        code=(code := engine.load(object_file)),
+        name=lowered.name,
+        file=lowered.file,
+        line=lowered.line,
+        argument_types=lowered.argument_types,
         entry=code.address("rk_entry"),
         fibers=fibers,
-        spins=spins,
-        grid_barrier="cudaCGSynchronize" in translation.uses,
-        shared_bytes=translation.shared_bytes,
+        spins=lowered.spins,
+        grid_barrier=lowered.grid_barrier,
+        shared_bytes=lowered.translation.shared_bytes,
         stack_bytes=stack_bytes,
-        sites=tuple(translation.sites),
-        exceptions=ir.exceptions,
+        sites=tuple(lowered.translation.sites),
+        exceptions=lowered.exceptions,
+        code=code,
     )
 
 
-def _with_polls(translation: translate.Translation, file: str) -> tuple[str, bool]:
-    """The kernel's text in SSA form with polls in its loops; and whether a loop waits for other threads."""
-    module = llvm.parse_assembly(engine.retarget(translation.text))
-    passes = llvm.create_new_module_pass_manager()
-    for add in (
-        "simplify_cfg",
-        "sroa",
-        "instruction_combine",
-        "simplify_cfg",
-        "sroa",
-        "loop_simplify",
-        "loop_rotate",
-        "instruction_combine",
-        "simplify_cfg",
-    ):
-        getattr(passes, f"add_{add}_pass")()
-    builder = llvm.create_pass_builder(engine.target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
-    passes.run(module, builder)
-    text, spins = loops.insert_polls(str(module), translation.sites, file)
-    text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)
-    return loops.unroll_local_arrays(translate.without_metadata(text)), spins
-
-
-def _linked_text(text: str, translation: translate.Translation, fibers: bool) -> str:
+def _linked_text(lowered: LoweredKernel, fibers: bool) -> str:
     """The kernel with everything it calls except the runtime, as one text."""
+    text, translation = lowered.text, lowered.translation
     defined = {name.strip('"') for name in _DEFINED.findall(text)}
     small = prelude.definitions(fibers=fibers, shared_bytes=translation.shared_bytes, runtime=_runtime_declarations())
     provided = {name.strip('"') for name in (*_DEFINED.findall(small), *_DECLARED.findall(small))}
@@ -126,10 +88,7 @@ def _linked_text(text: str, translation: translate.Translation, fibers: bool) ->
         - set(translation.meanings)
         - {n for n in translation.uses if n.startswith("llvm.")}
     )
-    try:
-        library = definitions(sorted(wanted), libdevice=None)
-    except UnknownDeviceFunction as unknown:
-        raise Unsupported(f"device function {unknown} has no host meaning") from None
+    library = definitions(sorted(wanted), libdevice=None)
     quoted = translation.quoted_entry
     parts = [text, small, *meanings, library, entries.entry(quoted, translation.entry_types, fibers=fibers)]
     return engine.retarget(_without_duplicates("\n".join(parts)))
@@ -189,11 +148,12 @@ def _stack_bytes(optimised: str) -> int:
 
 
 class KernelCache:
-    """Compiled kernels by function, signature and options; safe to use from several threads."""
+    """Kernels by function, signature and options; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kernels: dict[Any, CompiledKernel] = {}
+        self._lowered: dict[Any, LoweredKernel] = {}
+        self._compiled: dict[Any, CompiledKernel] = {}
 
     def get(
         self, function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool, scheduled: bool
@@ -201,10 +161,11 @@ class KernelCache:
         """The compiled kernel, compiled on first use."""
         key = (function, argument_types, fastmath)
         with self._lock:
-            kernel = self._kernels.get((*key, scheduled))
+            kernel = self._compiled.get((key, scheduled))
             if kernel is None:
-                kernel = compile_kernel(function, argument_types, fastmath=fastmath, scheduled=scheduled)
-                self._kernels[(*key, scheduled)] = kernel
+                if key not in self._lowered:
+                    self._lowered[key] = lower(function, argument_types, fastmath=fastmath)
+                kernel = self._compiled[key, scheduled] = generate(self._lowered[key], scheduled=scheduled)
                 if kernel.fibers:
-                    self._kernels[(*key, True)] = kernel
+                    self._compiled[key, True] = kernel
         return kernel

@@ -1,0 +1,94 @@
+"""A kernel as host IR in SSA form, before it is linked: frontend, translation, polls, unrolling.
+
+The same lowered kernel serves every way of running it: in order, under a schedule, instrumented.
+"""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import binding as llvm
+
+from . import engine, frontend, loops, translate
+from .faults import Unsupported
+
+_WAITING = re.compile(r"nvvm\.(barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize$|rk\.activemask")
+# blocks are merged first: an alloca is promoted only where it stands in the entry block
+_PASSES = (
+    "simplify_cfg",
+    "sroa",
+    "instruction_combine",
+    "simplify_cfg",
+    "sroa",
+    "loop_simplify",
+    "loop_rotate",
+    "instruction_combine",
+    "simplify_cfg",
+)
+
+
+@dataclass(frozen=True)
+class LoweredKernel:
+    """A kernel's host IR and what is known about it."""
+
+    name: str
+    file: str
+    line: int
+    argument_types: tuple[Any, ...]
+    exceptions: dict[int, tuple[Any, Any, Any]]
+    translation: translate.Translation
+    text: str
+    waits: bool  # threads wait for each other at a barrier or a warp operation
+    spins: bool  # a loop waits for other threads' atomics
+
+    @property
+    def grid_barrier(self) -> bool:
+        """Whether the kernel synchronises its whole grid."""
+        return "cudaCGSynchronize" in self.translation.uses
+
+
+def lower(function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False) -> LoweredKernel:
+    """Lowers a kernel's Python function for a signature.
+
+    Raises what Numba's frontend raises where the kernel does not compile, and `Unsupported` where it links foreign
+    code or holds inline assembly without a host meaning.
+    """
+    file = inspect.getsourcefile(function) or "<unknown>"
+    line = function.__code__.co_firstlineno
+    ir = frontend.kernel_ir(function, argument_types, fastmath=fastmath)
+    if ir.foreign:
+        message = f"linked device code ({', '.join(ir.foreign)}) has no host meaning"
+        raise Unsupported(message, kernel=function.__name__, file=file, line=line)
+    try:
+        translation = translate.translate(ir.modules, ir.entry, file)
+    except Unsupported as fault:
+        fault.kernel = function.__name__
+        fault.file, fault.line = fault.file or file, fault.line or line
+        raise
+    text, spins = _with_polls(translation, file)
+    return LoweredKernel(
+        name=function.__name__,
+        file=file,
+        line=line,
+        argument_types=ir.argument_types,
+        exceptions=ir.exceptions,
+        translation=translation,
+        text=text,
+        waits=any(_WAITING.match(name) for name in translation.uses),
+        spins=spins,
+    )
+
+
+def _with_polls(translation: translate.Translation, file: str) -> tuple[str, bool]:
+    """The kernel's text in SSA form with polls in its loops; and whether a loop waits for other threads."""
+    module = llvm.parse_assembly(engine.retarget(translation.text))
+    passes = llvm.create_new_module_pass_manager()
+    for name in _PASSES:
+        getattr(passes, f"add_{name}_pass")()
+    builder = llvm.create_pass_builder(engine.target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
+    passes.run(module, builder)
+    text, spins = loops.insert_polls(str(module), translation.sites, file)
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)
+    return loops.unroll_local_arrays(translate.without_metadata(text)), spins
