@@ -75,9 +75,6 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
     def _view(self, host: np.ndarray, stream: Any = 0) -> DeviceArray:
         return type(self)._over(host, self._block, self._default_stream(stream))
 
-    nbytes = HostBacked.nbytes  # the base class caches it, and its `_numba_type_`, in the instance
-    _strided_memory_view_shim = HostBacked._strided_memory_view_shim
-
     @property
     def _numba_type_(self) -> types.Array:
         return _array_type(self.dtype, self.ndim, self._layout)
@@ -202,9 +199,6 @@ class DeviceRecord(HostBacked, devicearray.DeviceRecord):
     def _set(self, host: np.ndarray, block: np.ndarray, stream: Any) -> None:
         self.host, self._block, self.stream = host, block, stream
         self.shape, self.strides, self.dtype, self.ndim, self.size = (), (), host.dtype, 0, 1
-
-    nbytes = HostBacked.nbytes
-    _strided_memory_view_shim = HostBacked._strided_memory_view_shim
 
     @property
     def _numba_type_(self) -> types.Record:
