@@ -1,8 +1,8 @@
 """The hardware's approximate float32 functions (`ex2.approx`, `__expf` and the like).
 
 The base functions of the multi-function unit are given here rounded to nearest, which lies within their documented
-error; functions built on them (`__expf(x) = ex2(x * log2 e)`) are built the same way, so that they keep the character of
-the real ones: the growing error of `__expf`, the zero of `__fdividef` by a huge divisor, the NaN of `__powf` of a
+error; functions built on them (`__expf(x) = ex2(x * log2 e)`) are built the same way, so that they keep the character
+of the real ones: the growing error of `__expf`, the zero of `__fdividef` by a huge divisor, the NaN of `__powf` of a
 negative base. Subnormals are kept: the flushing forms are chosen by the caller.
 """
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from llvmlite import ir
 
 from refkit.cpu.device_library import rounding
@@ -25,7 +27,7 @@ from refkit.cpu.device_library.build import (
     is_finite,
     is_nan,
 )
-from refkit.cpu.device_library.floats import FLOAT16, FLOAT32, FLOAT64, narrow, unpack, widen
+from refkit.cpu.device_library.floats import FLOAT16, FLOAT32, FLOAT64, Format, narrow, unpack, widen
 
 _MODES = ("rn", "rz", "rd", "ru")
 _INTEGERS = {"int": (32, True), "uint": (32, False), "ll": (64, True), "ull": (64, False)}
@@ -139,24 +141,26 @@ def _add_rounded_arithmetic(add) -> None:
 
 
 def _add_conversions(add) -> None:
-    def encode(target):
-        def emit(b, x, signed, mode):
-            return from_bits(b, rounding.from_integer(b, x, signed, target, mode))
-
-        return emit
-
     for mode in _MODES:
         for name, (bits, signed) in _INTEGERS.items():
             integer = ir.IntType(bits)
             for floating, type_, format_ in (("float", F32, FLOAT32), ("double", F64, FLOAT64)):
-                out = lambda b, x, n=bits, s=signed, m=mode: rounding.to_integer(b, x, n, s, m)  # noqa: E731
+                out = functools.partial(_to_integer, bits, signed, mode)
                 add(f"{floating}2{name}_{mode}", integer, (type_,), out)
-                into = lambda b, x, e=encode(format_), s=signed, m=mode: e(b, x, s, m)  # noqa: E731
-                if floating == "float" or bits == 64 or mode == "rn":
+                if floating == "float" or bits == 64 or mode == "rn":  # the others are exact, and CUDA has one mode
+                    into = functools.partial(_from_integer, signed, format_, mode)
                     add(f"{name}2{floating}_{mode}", type_, (integer,), into)
         add(f"double2float_{mode}", F32, (F64,), lambda b, x, m=mode: _double_to_float(b, x, m))
     add("float2half_rn", I16, (F32,), lambda b, x: narrow(b, x, FLOAT16))
     add("half2float", F32, (I16,), lambda b, x: widen(b, x, FLOAT16))
+
+
+def _to_integer(bits: int, signed: bool, mode: str, b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return rounding.to_integer(b, x, bits, signed, mode)
+
+
+def _from_integer(signed: bool, target: Format, mode: str, b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    return from_bits(b, rounding.from_integer(b, x, signed, target, mode))
 
 
 def _double_to_float(b: ir.IRBuilder, x: ir.Value, mode: str) -> ir.Value:

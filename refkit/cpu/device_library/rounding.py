@@ -1,7 +1,7 @@
-"""Arithmetic and conversions in each rounding mode of CUDA, exact in the sense of IEEE 754: one rounding, no error term.
+"""Arithmetic and conversions in each rounding mode of CUDA, exact in the sense of IEEE 754: one rounding.
 
-No floating-point environment is touched (LLVM assumes round-to-nearest). A float32 operation is evaluated in double with
-*round to odd* (the inexact result gets an odd last bit), which any later rounding to at most 51 bits sees through
+No floating-point environment is touched (LLVM assumes round-to-nearest). A float32 operation is evaluated in double
+with *round to odd* (the inexact result gets an odd last bit), which any later rounding to at most 51 bits sees through
 (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008). A float64 operation is evaluated on
 integers wide enough for the exact result, or for its leading bits and a sticky one.
 """
@@ -34,7 +34,7 @@ from refkit.cpu.device_library.floats import FLOAT32, FLOAT64, Format, narrow, p
 
 
 def round_to_odd(b: ir.IRBuilder, nearest: ir.Value, error: ir.Value) -> ir.Value:
-    """The double `nearest` moved to the odd one of the two doubles around `nearest + error`; only error's sign counts."""
+    """`nearest`, or its odd neighbour: the odd one of the doubles around `nearest + error`. Only error's sign counts."""
     bits = bits_of(b, nearest)
     inexact = b.fcmp_ordered("!=", error, constant(F64, 0.0))
     even = b.not_(b.trunc(bits, I1))
@@ -61,7 +61,7 @@ def _to_float32(b: ir.IRBuilder, x: ir.Value, mode: str) -> ir.Value:
 
 
 def _signed_zero(b: ir.IRBuilder, x: ir.Value, y: ir.Value, mode: str) -> ir.Value:
-    """Sign of an exactly zero sum of terms with signs x and y: -0 if both are negative, or if they cancel rounding down."""
+    """Sign of an exactly zero sum of terms with signs x and y: -0 if both are negative, or rounding down if either is."""
     return b.or_(x, y) if mode == "rd" else b.and_(x, y)
 
 

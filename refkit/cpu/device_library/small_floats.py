@@ -99,7 +99,7 @@ def infinity_sign(b: ir.IRBuilder, target: Format, x: ir.Value) -> ir.Value:
 
 
 def arithmetic_function(name: str, target: Format) -> Scalar | None:
-    """The emitter, from encodings to an encoding, of a header function such as `__hadd_sat` or `hexp`; None if unknown."""
+    """The emitter, on encodings, of a header function such as `__hadd_sat` or `hexp`; None if unknown."""
     if name in _INTEGRAL:
         mode = _INTEGRAL[name]
         return lambda b, x: narrow(b, round_to_integral(b, widen(b, x, target), mode), target)
