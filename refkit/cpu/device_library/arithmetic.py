@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from llvmlite import ir
 
@@ -122,22 +123,27 @@ def _nextafter(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _add_rounded_arithmetic(add) -> None:
-    operations = {
+    operations: dict[str, tuple[Callable[..., ir.Value], int]] = {
         "add": (rounding.add, 2),
         "sub": (rounding.sub, 2),
         "mul": (rounding.mul, 2),
         "div": (rounding.div, 2),
+        "rcp": (rounding.rcp, 1),
+        "sqrt": (rounding.sqrt, 1),
     }
-    operations |= {"rcp": (rounding.rcp, 1), "sqrt": (rounding.sqrt, 1)}
     for mode in _MODES:
         for letter, type_ in (("f", F32), ("d", F64)):
             for name, (emit, count) in operations.items():
-                add(f"{letter}{name}_{mode}", type_, (type_,) * count, lambda b, *a, e=emit, m=mode: e(b, *a, m))
-        fused = lambda b, *a, m=mode: rounding.fma_directed(b, *a, m)  # noqa: E731
+                add(f"{letter}{name}_{mode}", type_, (type_,) * count, functools.partial(_in_mode, emit, mode))
+        fused = functools.partial(_in_mode, rounding.fma_directed, mode)
         add(f"fma_{mode}", F64, (F64,) * 3, fused)
         add(f"fmaf_{mode}", F32, (F32,) * 3, fused)
         add(f"fmaf_ieee_{mode}", F32, (F32,) * 3, fused)
     add("frsqrt_rn", F32, (F32,), rounding.rsqrt_to_nearest)
+
+
+def _in_mode(emit: Callable[..., ir.Value], mode: str, b: ir.IRBuilder, *operands: ir.Value) -> ir.Value:
+    return emit(b, *operands, mode)
 
 
 def _add_conversions(add) -> None:

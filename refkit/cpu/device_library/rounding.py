@@ -34,7 +34,7 @@ from refkit.cpu.device_library.floats import FLOAT32, FLOAT64, Format, narrow, p
 
 
 def round_to_odd(b: ir.IRBuilder, nearest: ir.Value, error: ir.Value) -> ir.Value:
-    """`nearest`, or its odd neighbour: the odd one of the doubles around `nearest + error`. Only error's sign counts."""
+    """The odd one of the doubles around `nearest + error`, `nearest` if that is exact; only error's sign counts."""
     bits = bits_of(b, nearest)
     inexact = b.fcmp_ordered("!=", error, constant(F64, 0.0))
     even = b.not_(b.trunc(bits, I1))
@@ -61,7 +61,7 @@ def _to_float32(b: ir.IRBuilder, x: ir.Value, mode: str) -> ir.Value:
 
 
 def _signed_zero(b: ir.IRBuilder, x: ir.Value, y: ir.Value, mode: str) -> ir.Value:
-    """Sign of an exactly zero sum of terms with signs x and y: -0 if both are negative, or rounding down if either is."""
+    """Sign of an exactly zero sum of terms with signs x and y: minus if both are, or rounding down if either is."""
     return b.or_(x, y) if mode == "rd" else b.and_(x, y)
 
 

@@ -40,6 +40,12 @@ class CType:
     format: Format | None = None
     signed: bool = True
 
+    @property
+    def half(self) -> Format:
+        """The format of a type that is known to be of half precision."""
+        assert self.format is not None
+        return self.format
+
 
 _INTEGERS = {
     "signed char": (I8, True),
@@ -159,8 +165,8 @@ def _copied(shim: Shim, source: CType, target: CType, result: int, mode: str = "
 def _constructor(shim: Shim) -> DeviceFunction | None:
     """`C(ignored, self, arguments...)`; without arguments the object stays as it is, as in C++."""
     target = _TYPES.get(shim.name)
-    types = [_TYPES.get(p) for p in shim.parameters]
-    if target is None or None in types:
+    types = [_TYPES[p] for p in shim.parameters if p in _TYPES]
+    if target is None or len(types) < len(shim.parameters):
         return None
     if not types:
         return _function(2, lambda b, arguments: None)
@@ -209,7 +215,7 @@ def _comparison(name: str, type_: CType, form: str) -> DeviceFunction | None:
 
     def body(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> None:
         pairs = zip(load(b, arguments[1], type_), load(b, arguments[2], type_))
-        _store_truths(b, [small_floats.compare(b, relation[0], type_.format, x, y, relation[1]) for x, y in pairs])
+        _store_truths(b, [small_floats.compare(b, relation[0], type_.half, x, y, relation[1]) for x, y in pairs])
 
     def _store_truths(b: ir.IRBuilder, truths: Components) -> None:
         result = b.function.args[0]
@@ -225,7 +231,7 @@ def _comparison(name: str, type_: CType, form: str) -> DeviceFunction | None:
 
 
 def _as_numbers(b: ir.IRBuilder, truths: Components, type_: CType) -> Components:
-    one = (1 - type_.format.least_exponent) << type_.format.fraction_bits
+    one = (1 - type_.half.least_exponent) << type_.half.fraction_bits
     return [b.select(t, constant(I16, one), constant(I16, 0)) for t in truths]
 
 
@@ -273,8 +279,7 @@ def _single_name(name: str, count: int) -> str:
 
 
 def _half_function(single: str, name: str, type_: CType, count: int) -> DeviceFunction | None:
-    assert type_.format is not None
-    format_ = type_.format
+    format_ = type_.half
     if single == "__hcmadd":
         return _complex_multiply_add(type_)
     if single == "__hisinf":
@@ -292,7 +297,7 @@ def _half_function(single: str, name: str, type_: CType, count: int) -> DeviceFu
 
 def _is_nan(type_: CType) -> DeviceFunction:
     def body(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> None:
-        truths = [is_nan(b, widen(b, x, type_.format)) for x in load(b, arguments[1], type_)]
+        truths = [is_nan(b, widen(b, x, type_.half)) for x in load(b, arguments[1], type_)]
         if type_.count == 1:
             b.store(b.zext(truths[0], I8), arguments[0])
         else:
@@ -306,7 +311,7 @@ def _complex_multiply_add(type_: CType) -> DeviceFunction:
 
     def body(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> None:
         (ar, ai), (br, bi), (cr, ci) = (load(b, p, type_) for p in arguments[1:])
-        fused = lambda *a: small_floats.fused(b, type_.format, *a)  # noqa: E731
+        fused = lambda *a: small_floats.fused(b, type_.half, *a)  # noqa: E731
         real = fused(small_floats.sign_bit(b, "neg", ai), bi, fused(ar, br, cr))
         imaginary = fused(ai, br, fused(ar, bi, ci))
         store(b, [real, imaginary], arguments[0], type_)

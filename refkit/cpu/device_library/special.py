@@ -7,7 +7,9 @@ The float32 forms are evaluated in float64 and are good to 0.501 ulp.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 from llvmlite import ir
 
@@ -128,11 +130,15 @@ def erfcx(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return b.select(b.fcmp_ordered(">", x, _c(10.0)), series, direct)
 
 
+def _applied(emit: Callable[..., ir.Value], b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> ir.Value:
+    return emit(b, *arguments)
+
+
 def _functions() -> dict[str, DeviceFunction]:
     table: dict[str, DeviceFunction] = {}
     for emit in (erfinv, erfcinv, normcdf, normcdfinv, erfcx):
         name = "__nv_" + emit.__name__
-        table[name] = DeviceFunction(F64, (F64,), lambda b, a, emit=emit: emit(b, *a))
+        table[name] = DeviceFunction(F64, (F64,), functools.partial(_applied, emit))
         table[name + "f"] = DeviceFunction(F32, (F32,), in_float32(emit))
     return table
 

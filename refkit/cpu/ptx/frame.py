@@ -146,6 +146,6 @@ class Frame:
                 return constant(type_, value & (2**type_.width - 1))
             return constant(type_, float(value))
         if re.fullmatch(r"-?\d+\.\d*([eE][-+]?\d+)?", text) and type_ in (F32, F64):
-            value = float(text)
-            return constant(type_, struct.unpack("f", struct.pack("f", value))[0] if type_ == F32 else value)
+            number = float(text)
+            return constant(type_, struct.unpack("f", struct.pack("f", number))[0] if type_ == F32 else number)
         raise UnknownInstruction(operand, "an operand that is not known")

@@ -120,7 +120,7 @@ def program(text: str) -> list[Instruction | Declaration]:
 
 
 def _register_names(text: str) -> list[str]:
-    names = []
+    names: list[str] = []
     for name in split(text):
         if match := re.fullmatch(r"([\w%$]+)<(\d+)>", name):
             names.extend(f"{match.group(1)}{i}" for i in range(int(match.group(2))))
@@ -139,7 +139,8 @@ class Constraints:
 
 def constraints(text: str) -> Constraints:
     """Reads LLVM's constraint string, such as `=r,=r,l,0,~{memory}`."""
-    outputs, inputs = 0, []
+    outputs = 0
+    inputs: list[int | None] = []
     for part in split(text):
         if part.startswith("~"):
             continue

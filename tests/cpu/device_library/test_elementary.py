@@ -6,10 +6,10 @@ from decimal import Decimal
 import numpy as np
 import pytest
 import scipy.special
-from tests.cpu.device_library import error_function
-from tests.cpu.device_library.jit import vectorised
 
 from refkit.cpu.device_library import definitions
+from tests.cpu.device_library import error_function
+from tests.cpu.device_library.jit import vectorised
 
 LONG = np.longdouble
 
@@ -170,7 +170,7 @@ def test_sinpi_and_cospi_are_exact_where_they_should_be():
 
 
 def test_fast_functions_keep_the_character_of_the_hardware():
-    """`__expf` errs by up to 2 + |1.173 x| ulp, and does err; `__powf` of a negative base is NaN; `__fdividef` by 2^127 is 0."""
+    """`__expf` errs by up to 2 + |1.173 x| ulp; `__powf` of a negative base is NaN; `__fdividef` by 2^127 is 0."""
     x = spread(-80, 80).astype("f4")
     got = compiled("__nv_fast_expf", "f4", "f4")(x)
     error = ulps(got, np.exp(x.astype(LONG)), "f4")

@@ -6,10 +6,10 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
-from tests.cpu.device_library.exact import BFLOAT16, FLOAT16, rounded
-from tests.cpu.device_library.jit import vectorised
 
 from refkit.cpu.device_library import definitions
+from tests.cpu.device_library.exact import BFLOAT16, FLOAT16, rounded
+from tests.cpu.device_library.jit import vectorised
 
 ALL = np.arange(2**16, dtype=np.uint16)
 FORMATS = {"6__half": (np.float16, FLOAT16), "13__nv_bfloat16": (ml_dtypes.bfloat16, BFLOAT16)}

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from tests.cpu.device_library.jit import vectorised
 
 from refkit.cpu.device_library import definitions
+from tests.cpu.device_library.jit import vectorised
 
 
 def signed(x, bits):

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.cpu.device_library.exact import FLOAT32, FLOAT64, exact_root, rounded
-from tests.cpu.device_library.jit import vectorised
 
 from refkit.cpu.device_library import definitions
+from tests.cpu.device_library.exact import FLOAT32, FLOAT64, exact_root, rounded
+from tests.cpu.device_library.jit import vectorised
 
 MODES = ("rn", "rz", "rd", "ru")
 EXACT = {

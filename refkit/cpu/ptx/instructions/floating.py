@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
 from refkit.cpu.device_library import approximate, arithmetic, rounding, small_floats
@@ -27,7 +29,12 @@ from refkit.cpu.ptx.parse import Instruction, UnknownInstruction, ptx_type
 from refkit.cpu.ptx.registry import register
 
 _MODE = r"(\.(rn|rz|rm|rp))?"
-_ROUNDED = {"add": rounding.add, "sub": rounding.sub, "mul": rounding.mul, "div": rounding.div} | {
+_ROUNDED: dict[str, Callable[..., ir.Value]] = {
+    "add": rounding.add,
+    "sub": rounding.sub,
+    "mul": rounding.mul,
+    "div": rounding.div,
+} | {
     "fma": rounding.fma_directed,
     "mad": rounding.fma_directed,
     "rcp": rounding.rcp,
