@@ -1,8 +1,9 @@
 """Rounding error of sums: along axes, and inside matrix products.
 
-A sum of n terms commits one rounding per partial sum s_i, so its variance is U**2 * sum(s_i**2): the *energy* of the
-partial sums. Over random orders, with S the sum and Q the sum of squares of the terms,
-E[s_i**2] = i/n (1 - i/n) (n Q - S**2)/(n - 1) + (i/n)**2 S**2, whose sum over i is n/6 max(Q - S**2/n, 0) + n/3 S**2.
+A sum of n terms commits one rounding per partial sum s_2 ... s_n, so its variance is U**2 * sum(s_i**2): the *energy*
+of the partial sums. Over random orders, with S the sum and Q the sum of squares of the terms,
+E[s_i**2] = i/n (1 - i/n) (n Q - S**2)/(n - 1) + (i/n)**2 S**2, which over i = 2 ... n adds up to
+((n+1)/6 - 1/n) (Q - S**2/n) + ((n+1)(2n+1)/6n - 1/n**2) S**2, about n/6 (Q - S**2/n) + n/3 S**2.
 Data that are ordered on purpose have larger partial sums: the energies of the natural order and of its reverse are
 computed as well, and the largest counts. Roundings are not independent where terms are equal or vanish against the
 partial sum (each is then rounded the same way); the systematic part is measured by summing once in float32, in
@@ -26,10 +27,11 @@ _SAMPLED_TERMS = 1 << 16
 
 
 def random_order_energy(n: int | np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Return the expected sum of squared partial sums of `n` terms in random order (module docstring)."""
+    """Return the expected energy of the partial sums of `n` terms in random order (module docstring)."""
     total_squared = total * total
     spread = np.maximum(squares - total_squared / n, 0.0)
-    return spread * (n / 6) + total_squared * (n / 3)
+    of_spread = np.maximum((n + 1) / 6 - 1 / n, 0.0)
+    return spread * of_spread + total_squared * ((n + 1) * (2 * n + 1) / (6 * n) - 1 / n**2)
 
 
 def sum_error(x: np.ndarray, total: np.ndarray, model: RoundingModel) -> tuple[np.ndarray, np.ndarray | None]:
@@ -66,8 +68,10 @@ def _ordered_energy(x: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np
         before = np.cumsum(step, axis=-1) - step
         # The integrals of (P + t step)**2 and of P + t step over t in [0, 1], times the length of each block.
         forward = (before * (before + step) + step * step / 3) @ length + squares * (n / (6 * _BLOCKS))
-        first_moment = (before + step / 2) @ length
-    return np.maximum(forward, n * total * total - 2 * total * first_moment + forward)
+        forward += total * total / 2
+        first_moment = (before + step / 2) @ length + total / 2
+    # The partial sums of the reverse order are S - s_i, and S itself.
+    return np.maximum(forward, (n + 1) * total * total - 2 * total * first_moment + forward)
 
 
 def _lane_energies(x: np.ndarray, squares: np.ndarray) -> Iterator[np.ndarray]:
@@ -164,7 +168,8 @@ def matmul_error(
     if k == 0:
         return product, np.zeros_like(product), None
     squares = np.matmul(a * a, b * b)
-    energy = np.maximum(random_order_energy(k, product, squares), natural + squares * (k / (6 * _BLOCKS)))
+    natural += squares * (k / (6 * _BLOCKS)) + product * product / 2
+    energy = np.maximum(random_order_energy(k, product, squares), natural)
     if k == 1:
         energy = np.zeros_like(product)
     variance = energy * model.unit_variance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import special
@@ -37,6 +38,13 @@ def _squared_error(a: Tracked) -> Array:
     return a.deviation**2
 
 
+def _relatively_exact(a: Tracked) -> bool:
+    """Tell whether no error of `a` reaches a hundredth of its value; asked of small operands, where asking is cheap."""
+    if a.exact:
+        return True
+    return a.size <= 4096 and bool(np.all(1e4 * LAMBDA * LAMBDA * _squared_error(a) <= a.value * a.value))
+
+
 def multiply(a: Tracked, b: Tracked) -> Tracked:
     """Return a * b; one array times itself has a doubled error, and the square of the error as a drift."""
     x, y, model = a.value, b.value, a.model
@@ -54,8 +62,8 @@ def multiply(a: Tracked, b: Tracked) -> Tracked:
             drift = plus(drift, second)
         return finish(value, variance, drift, model, shared)
     shared = inherit(variance, (a, y), (b, x))
-    if not a.exact and not b.exact:
-        # The product of both errors, which counts where both factors are small.
+    if not (_relatively_exact(a) or _relatively_exact(b)):
+        # The product of both errors counts where both factors are small.
         variance += (LAMBDA * LAMBDA * _squared_error(b)) * _squared_error(a)
     drift = plus(scaled(a.drift, np.abs(y)), scaled(b.drift, np.abs(x)))
     return finish(value, variance, drift, model, shared)
@@ -86,10 +94,10 @@ def divide(a: Tracked, b: Tracked) -> Tracked:
     return finish(value, variance, drift, model, shared)
 
 
-def power(a: Tracked, b: Tracked) -> Tracked:
+def power(a: Tracked, b: Tracked) -> Any:
     """Return a ** b; integer powers 1, 2 and 3 and the roots are exact products and square roots."""
     if b.ndim == 0 and b.exact:
-        simple = {
+        simple: dict[float, Callable[[], Any]] = {
             1.0: lambda: a,
             2.0: lambda: multiply(a, a),
             3.0: lambda: multiply(multiply(a, a), a),

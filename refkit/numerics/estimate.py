@@ -2,8 +2,9 @@
 
 The reference runs several times in the kernel's precision on `Noisy` arrays: an ndarray subclass whose ufuncs and
 sums are computed in float64, disturbed by a random error of the size the model gives them, and rounded to the kernel's
-format. Where the reference leaves the subclass (LAPACK, `np.asarray`), float32 arithmetic of NumPy's own takes over.
-Half of the runs also disturb the inputs by half a unit, which stands for the rounding of whatever was not seen.
+format. Where the reference leaves the subclass (LAPACK, `np.asarray`), NumPy's own float32 arithmetic takes over, whose
+sums are better than a kernel's may be. For these, half of the runs also disturb the inputs, each element and each array
+as a whole, by the relative error sqrt(n / 3) U that a sum in sequence along their longest axis would have.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _disturbed(result: Any, ufunc: np.ufunc, method: str, wide: tuple, kwargs: d
     model = source.model
     with np.errstate(all="ignore"):
         variance = model.rounding(array)
-        if ufunc is np.add and method == "reduce" and "where" not in kwargs and "initial" not in kwargs:
+        if ufunc is np.add and method == "reduce" and kwargs.get("where", True) is True:
             variance = variance + _reduction_variance(wide[0], array, kwargs, model)
         elif ufunc is np.matmul and all(np.ndim(x) >= 2 for x in wide):
             variance = variance + matmul_error(wide[0], wide[1], model)[1]
@@ -113,10 +114,11 @@ def deviations(
 
 def _input(x: Any, model: RoundingModel, rng: np.random.Generator, disturb: bool) -> Any:
     if not (isinstance(x, np.ndarray) and is_floating(x.dtype)):
-        return x
+        return x.copy() if isinstance(x, np.ndarray) else x
     value = x.astype(np.float64)
     if disturb:
-        value = value * (1 + model.precision.unit_roundoff * rng.uniform(-1, 1, value.shape))
+        relative = np.sqrt(model.unit_variance * max((*x.shape, 3)) / 3)
+        value = value * (1 + relative * (rng.standard_normal(x.shape) + rng.standard_normal()))
     return _noisy(value, model, rng)
 
 

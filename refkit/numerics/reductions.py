@@ -181,7 +181,7 @@ def _extreme_accumulate(function: np.ufunc) -> Callable[..., Tracked]:
     return rule
 
 
-def add_reduceat(a: Tracked, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Tracked:
+def add_reduceat(a: Tracked, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
     """Return the sums of the slices of `a` along `axis` that start at `indices`."""
     moved = a.rearranged(lambda part: np.moveaxis(part, axis, -1))
     starts = np.asarray(indices)
