@@ -166,8 +166,9 @@ class Index(ArrayArgument):
         self._fill(dims, dtype, layouts, INTEGERS)
         if ignore is not None and (not isinstance(ignore, numbers.Integral) or isinstance(ignore, bool)):
             raise SpecError(f"Index: ignore is {ignore!r}; expected an integer or None")
-        if ignore is not None and ignore < 0 and dtype.startswith("u"):
-            raise SpecError(f"Index: ignore is {ignore}; expected an integer of at least 0, since dtype is {dtype}")
+        limits = np.iinfo(self.storage)
+        if ignore is not None and not limits.min <= ignore <= limits.max:
+            raise SpecError(f"Index: ignore is {ignore}, which {self.dtype} does not hold")
         if out_of_range not in (None, "error"):
             raise SpecError(f"Index: out_of_range is {out_of_range!r}; expected None or 'error'")
         object.__setattr__(self, "below", as_dim(below))

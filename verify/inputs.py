@@ -15,7 +15,7 @@ from refkit.verify.arguments import ArrayArgument, In, Index, InOut, Scalar, sto
 from refkit.verify.case import Case
 from refkit.verify.layouts import broadcast_axes
 from refkit.verify.spec import KernelSpec
-from refkit.verify.values import DISTRIBUTIONS, fit, integer_bound, integers
+from refkit.verify.values import DISTRIBUTIONS, fit, integer_bound, integers, nonfinite
 
 _LARGEST = {"float16": 2.0**7, "float8_e4m3fn": 2.0**4, "float8_e5m2": 2.0**6}
 """Magnitude that inputs are scaled down to where a spec stores this format, so that sums of squares do not overflow."""
@@ -85,17 +85,18 @@ def _draw_array(spec: KernelSpec, case: Case, name: str, argument: ArrayArgument
     shape = spec.shape(name, case.dims)
     rng = argument_rng(case, name)
     if isinstance(argument, Index):
-        drawn = _draw_indices(argument, shape, argument.below.evaluate(case.dims), case.values, rng)
-        array = drawn.astype(argument.storage)
+        array = _draw_indices(argument, shape, argument.below.evaluate(case.dims), rng)
     else:
         assert isinstance(argument, (In, InOut))
         array = _store(spec, argument, _draw_values(spec, case, name, argument, shape, rng), case.values)
-    if case.layout(name) == "broadcast":
+    axes: tuple[int, ...] = ()
+    if case.layout(name) == "broadcast" and 0 not in shape:
         axes = broadcast_axes(len(shape), argument_rng(case, name, "broadcast"))
-        if 0 not in shape:
-            first = array[tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(len(shape)))]
-            array = np.ascontiguousarray(np.broadcast_to(first, shape))
-    return array
+    # What is repeated along the broadcast axes; without any, the array itself.
+    kept = array[tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(len(shape)))]
+    if isinstance(argument, Index) and argument.out_of_range is not None and case.values == "out_of_range":
+        kept = _with_a_wrong_index(argument, kept, argument.below.evaluate(case.dims), rng)
+    return np.ascontiguousarray(np.broadcast_to(kept, shape), argument.storage).reshape(shape)
 
 
 def _draw_values(
@@ -116,9 +117,10 @@ def _draw_values(
         if argument.values == "uniform":
             return rng.integers(0, 2, shape) / 2
         return integers(rng, shape, bound)
-    if argument.values is not None and case.values != "nonfinite":
-        return DISTRIBUTIONS[argument.values](rng, shape)
-    return DISTRIBUTIONS[case.values](rng, shape)
+    if argument.values is None:
+        return DISTRIBUTIONS[case.values](rng, shape)
+    base = DISTRIBUTIONS[argument.values]
+    return nonfinite(rng, shape, base) if case.values == "nonfinite" else base(rng, shape)
 
 
 def _store(spec: KernelSpec, argument: In | InOut, values: np.ndarray, lane: str) -> np.ndarray:
@@ -139,9 +141,7 @@ def _draw_whole_numbers(argument: In | InOut, shape: tuple[int, ...], rng: np.ra
     return rng.integers(low, 9, shape).astype(np.float64)
 
 
-def _draw_indices(
-    argument: Index, shape: tuple[int, ...], below: int, lane: str, rng: np.random.Generator
-) -> np.ndarray:
+def _draw_indices(argument: Index, shape: tuple[int, ...], below: int, rng: np.random.Generator) -> np.ndarray:
     """Indices in one of several patterns: uniform, all equal, few distinct, sorted, counting, the two ends."""
     size = math.prod(shape)
     if size == 0:
@@ -164,13 +164,30 @@ def _draw_indices(
     if argument.ignore is not None:
         share = (0.0, 0.3, 0.3, 1.0)[int(rng.integers(4))]
         drawn = np.where(rng.random(size) < share, argument.ignore, drawn)
-    if lane == "out_of_range" and argument.out_of_range is not None:
-        # One past the end at least; -1 where the format has it and it does not mean "ignore".
-        wrong = [below, below + 1000]
-        if not argument.dtype.startswith("u") and argument.ignore != -1:
-            wrong.append(-1)
-        drawn[int(rng.integers(size))] = wrong[int(rng.integers(len(wrong)))]
     return drawn.reshape(shape)
+
+
+def _with_a_wrong_index(argument: Index, indices: np.ndarray, below: int, rng: np.random.Generator) -> np.ndarray:
+    """A copy with one index out of range: one past the end, far past it, or -1."""
+    limits = np.iinfo(argument.storage)
+    wrong = [index for index in (below, below + 1000, -1) if limits.min <= index <= limits.max]
+    wrong = [index for index in wrong if index != argument.ignore]
+    changed = indices.copy()
+    if changed.size and wrong:
+        changed.reshape(-1)[int(rng.integers(changed.size))] = wrong[int(rng.integers(len(wrong)))]
+    return changed
+
+
+def has_a_wrong_index(spec: KernelSpec, case: Case) -> bool:
+    """True where the case gives the launcher an index that the spec promises to refuse."""
+    for name, argument in spec.inputs.items():
+        if isinstance(argument, Index) and argument.out_of_range is not None and case.values == "out_of_range":
+            array, below = draw_inputs(spec, case).arrays[name], argument.below.evaluate(case.dims)
+            assert array is not None
+            outside = (array < 0) | (array >= below)
+            if np.any(outside if argument.ignore is None else outside & (array != argument.ignore)):
+                return True
+    return False
 
 
 # -- the integer-exact lane ---------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from refkit.numerics.precision import Precision
 from refkit.verify import signatures
 from refkit.verify.arguments import (
@@ -337,8 +339,10 @@ class KernelSpec:
 
 
 def _indices_exist(argument: Index, shape: tuple[int, ...], dims: Mapping[str, int]) -> bool:
-    """True where `below` leaves enough indices for an array of `shape`."""
+    """True where `below` leaves enough indices for an array of `shape`, and the format holds them all."""
     below = argument.below.evaluate(dims)
+    if below - 1 > np.iinfo(argument.storage).max:
+        return False
     needed = 1
     if argument.unique:
         for size in shape:

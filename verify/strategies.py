@@ -18,7 +18,7 @@ from refkit.verify.arguments import Index, Scalar
 from refkit.verify.case import Case
 from refkit.verify.dims import Dim
 from refkit.verify.fixed import fixed_cases, tiles
-from refkit.verify.inputs import scalar_choices
+from refkit.verify.inputs import has_a_wrong_index, scalar_choices
 from refkit.verify.sizes import Budget, nearest
 from refkit.verify.spec import KernelSpec
 from refkit.verify.values import DISTRIBUTIONS
@@ -102,7 +102,7 @@ def _random(
     assume(dims is not None)
     assert dims is not None
     lane = draw(st.sampled_from(values))
-    return Case(
+    case = Case(
         dims=dims,
         config=config,
         layouts=_draw_layouts(draw, spec, layouts),
@@ -112,6 +112,9 @@ def _random(
         seed=draw(st.integers(0, LARGEST_SEED)),
         scenario=scenario,
     )
+    # An empty index array, or a format without room, has no wrong index to refuse.
+    assume(lane != "out_of_range" or has_a_wrong_index(spec, case))
+    return case
 
 
 def _draw_dims(draw: Draw, spec: KernelSpec, budget: Budget) -> dict[str, int]:
@@ -225,7 +228,7 @@ def _anchored(draw: Draw, spec: KernelSpec, anchor: Case) -> Case:
     }
     layouts = {name: layout for name, layout in anchor.layouts.items() if upto(1)}
     absent = tuple(name for name in anchor.absent if upto(1))
-    return Case(
+    case = Case(
         dims=dims,
         config=config,
         layouts=layouts,
@@ -235,6 +238,8 @@ def _anchored(draw: Draw, spec: KernelSpec, anchor: Case) -> Case:
         seed=upto(anchor.seed),
         scenario=anchor.scenario,
     )
+    assume(lane != "out_of_range" or has_a_wrong_index(spec, case))
+    return case
 
 
 def _position(combinations: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> int:

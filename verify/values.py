@@ -114,9 +114,9 @@ def mixture(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     return _COMPONENTS[int(rng.integers(len(_COMPONENTS)))](rng, shape)
 
 
-def nonfinite(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Ordinary values with one to three NaN or infinities, or (one draw in four) with none."""
-    x = rng.standard_normal(shape)
+def nonfinite(rng: np.random.Generator, shape: tuple[int, ...], base: Distribution = normal) -> np.ndarray:
+    """Values of `base` with one to three NaN or infinities, or (one draw in four) with none."""
+    x = np.array(base(rng, shape))
     if x.size and rng.random() < 0.75:
         where = rng.integers(x.size, size=int(rng.integers(1, 4)))
         x.reshape(-1)[where] = rng.choice((np.nan, np.inf, -np.inf), where.shape)

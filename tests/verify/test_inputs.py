@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 
 from refkit.verify import Case, Dim, Flag, In, Index, InOut, KernelSpec, Out, Precision, Scalar, SpecError
-from refkit.verify.inputs import draw_inputs, integer_lane_bound, integer_lane_obstacle, scalar_choices
+from refkit.verify.inputs import (
+    draw_inputs,
+    has_a_wrong_index,
+    integer_lane_bound,
+    integer_lane_obstacle,
+    scalar_choices,
+)
 
 R, C, V = Dim("R"), Dim("C"), Dim("V", max=50)
 
@@ -140,6 +146,26 @@ def test_out_of_range_only_where_an_error_is_promised():
         assert ((right >= 0) & (right < 9)).all()
 
 
+@pytest.mark.parametrize(("layout", "unique"), [("broadcast", False), ("contiguous", True), ("contiguous", False)])
+def test_the_wrong_index_survives_layout_and_uniqueness(layout, unique):
+    spec = make({"i": Index(R, R, below=R * R, unique=unique, out_of_range="error", dtype="int32"), "y": Out(R)})
+    for seed in range(20):
+        case = Case(dims={"R": 5}, values="out_of_range", layouts={"i": layout}, seed=seed)
+        indices = draw_inputs(spec, case).arrays["i"]
+        assert ((indices < 0) | (indices >= 25)).any()
+        assert has_a_wrong_index(spec, case)
+        assert not has_a_wrong_index(spec, Case(dims={"R": 5}, seed=seed))
+
+
+def test_indices_never_wrap_in_a_narrow_format():
+    spec = make({"i": Index(R, below=V + 300, dtype="uint8"), "y": Out(R)})
+    assert not spec.admits({"R": 1, "V": 1})
+    narrow = make({"i": Index(R, below=Dim("B", max=300), dtype="uint8", out_of_range="error"), "y": Out(R)})
+    assert narrow.admits({"R": 1, "B": 256})
+    assert not narrow.admits({"R": 1, "B": 257})
+    assert not has_a_wrong_index(narrow, Case(dims={"R": 4, "B": 256}, values="out_of_range"))
+
+
 def test_empty_arrays():
     spec = make({"x": In(Dim("A", min=0), 3), "i": Index(Dim("A", min=0), below=V), "y": Out(3)})
     for values in ("mixture", "integers", "nonfinite", "normal"):
@@ -157,6 +183,13 @@ def test_named_values_of_an_argument_stand_above_those_of_the_case():
             arrays = draw_inputs(spec, Case(dims={"R": 50}, values=values, seed=seed)).arrays
             assert arrays["x"].min() > 0
             assert 0 <= arrays["p"].min() <= arrays["p"].max() < 1
+
+
+def test_nonfinite_values_are_put_among_those_the_argument_asks_for():
+    spec = make({"x": In(R, values="positive"), "y": Out(R)})
+    drawn = [draw_inputs(spec, Case(dims={"R": 9}, values="nonfinite", seed=seed)).arrays["x"] for seed in range(20)]
+    assert not np.isfinite(drawn).all()
+    assert all(array[np.isfinite(array)].min() > 0 for array in drawn)
 
 
 def test_callable_values_and_their_shape():

@@ -207,7 +207,7 @@ def test_an_anchored_case_never_grows():
         assert set(case.layouts.items()) <= set(ANCHOR.layouts.items())
 
 
-@pytest.mark.parametrize("lane", ["integers", "nonfinite", "out_of_range"])
+@pytest.mark.parametrize("lane", ["integers", "nonfinite"])
 def test_an_anchored_case_stays_in_its_lane(lane):
     anchor = Case(dims={"R": 8, "C": 8}, config={"block": 64}, values=lane)
     assert {case.values for case in drawn(cases(SPEC, anchor=anchor), 30)} == {lane}
@@ -218,3 +218,19 @@ def test_unknown_names_are_refused():
         cases(SPEC, values="norml")
     with pytest.raises(ValueError, match="scenario is 'rare'; expected one of random"):
         cases(SPEC, scenarios=("rare",))
+
+
+def test_every_out_of_range_case_has_a_wrong_index():
+    T = Dim("T", min=0)
+    spec = KernelSpec(
+        launch=lambda i, y: None,
+        reference=lambda i: i,
+        args={"i": Index(T, below=9, out_of_range="error", ignore=-1), "y": Out(T)},
+    )
+    found = drawn(cases(spec, scenarios=("out_of_range",)), 60)
+    anchored = drawn(cases(spec, anchor=found[-1]), 30)
+    assert len(found) > 20
+    for case in (*found, *anchored):
+        indices = draw_inputs(spec, case).arrays["i"]
+        assert case.values == "out_of_range"
+        assert (((indices < 0) | (indices >= 9)) & (indices != -1)).any()
