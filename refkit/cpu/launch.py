@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import packing, printing
-from .faults import Deadlock, KernelException, KernelFault, NoProgress, Position
+from .device import ATTRIBUTES, resident_blocks
+from .faults import Deadlock, KernelException, KernelFault, LaunchConfigurationError, NoProgress, Position
 from .kernel import CompiledKernel, KernelCache
 from .runtime import layout
 from .settings import Settings
@@ -90,6 +91,10 @@ class _Run:
     def _resident(self) -> int:
         """How many blocks one worker holds at once."""
         if self.kernel.grid_barrier:
+            most = resident_blocks(self.threads, self.shared_bytes) * ATTRIBUTES["MULTIPROCESSOR_COUNT"]
+            if self.blocks > most:
+                message = f"{self.blocks} blocks of {self.threads} threads with a grid barrier; a device holds at most {most} at once"
+                raise LaunchConfigurationError(message, **self._place(None))
             return self.blocks
         if self.kernel.spins:
             return max(1, min(self.blocks, _RESIDENT_THREADS // self.threads))

@@ -21,6 +21,8 @@ _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 _STACK_TOP_MARGIN = 64
 # stacks that begin at equal offsets would share few cache sets, and every context switch would miss the cache
 _COLOURS = 31
+# each guard page splits the mapping in two, and Linux allows a process 65,530 mappings
+_MOST_GUARDED = 2048
 _COLOUR_BYTES = 17 * 64
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
@@ -37,13 +39,13 @@ def worker_pool() -> ThreadPoolExecutor:
 
 
 class Stacks:
-    """Fiber stacks, one behind the other, each with an inaccessible page at its low end: running over it ends the process."""
+    """Fiber stacks, one behind the other, each with an inaccessible page at its low end while there are not too many."""
 
     def __init__(self, count: int, size: int) -> None:
         self.count, self.size = count, size
         self._memory = mmap.mmap(-1, count * size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
         self.base = np.frombuffer(self._memory, np.uint8).ctypes.data
-        for index in range(count):
+        for index in range(min(count, _MOST_GUARDED)):
             if _libc.mprotect(self.base + index * size, _PAGE, 0) != 0:
                 raise OSError(ctypes.get_errno(), "mprotect of a stack's guard page failed")
 
@@ -119,6 +121,7 @@ class _FreeMemory:
     """Worker memory that no launch uses, by shape; the least recently released is dropped."""
 
     LIMIT = 8
+    MOST_STACKS = 1 << 15
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -135,6 +138,8 @@ class _FreeMemory:
         with self._lock:
             self._free.append(memory)
             del self._free[: -self.LIMIT]
+            while sum(held.stacks.count for held in self._free) > self.MOST_STACKS:
+                del self._free[0]
 
 
 _free_memory = _FreeMemory()
@@ -169,7 +174,9 @@ class Worker:
         worker[:] = 0
         worker[layout.WORKER_LAUNCH] = launch_block.ctypes.data
         worker[layout.WORKER_BLOCKS] = blocks.ctypes.data
-        worker[layout.WORKER_RESIDENT] = resident
+        # a permuted order has positions without a block; a group that is to hold the whole grid takes all of them
+        whole = resident >= launch_block[layout.LAUNCH_BLOCKS]
+        worker[layout.WORKER_RESIDENT] = launch_block[layout.LAUNCH_BLOCK_SPAN] if whole else resident
         worker[layout.WORKER_STACK_TOP] = memory.stacks.tops[-1]
         worker[layout.WORKER_STOPPED_SITE] = -1
         if kernel.fibers:
