@@ -67,7 +67,8 @@ def load_target(text: str) -> dict[str, KernelSpec]:
     found: dict[str, KernelSpec] = {}
     variables: dict[str, str] = {}
     for variable, spec in _specs_of(module):
-        spec = spec.named(_short(variable), target)
+        # A variable that is just "spec" says nothing; the launcher does.
+        spec = spec.named(spec.name if variable == "spec" else _short(variable), target)
         _add(found, spec, where)
         variables[variable] = spec.name
     if not found:

@@ -60,6 +60,11 @@ def test_names_come_from_variables_without_the_suffix(write):
     assert list(load_target("kernels.py:third")) == ["third"]
 
 
+def test_a_variable_called_spec_takes_the_launchers_name(write):
+    write("kernels.py", "spec = make()")
+    assert list(load_target("kernels.py")) == list(load_target("kernels.py:spec")) == ["copy"]
+
+
 def test_the_same_spec_twice_counts_once(write):
     write("kernels.py", "a_spec = make()\nalias = a_spec")
     assert list(load_target("kernels.py")) == ["a"]
