@@ -50,6 +50,45 @@ define linkonce_odr i32 @nvvm.atomic.load.dec.32.p0i32(ptr %thread, ptr %p, i32 
   %old = atomicrmw udec_wrap ptr %p, i32 %bound monotonic
   ret i32 %old
 }
+define linkonce_odr float @rk.flush(float %value) alwaysinline {
+  %magnitude = call float @llvm.fabs.f32(float %value)
+  %small = fcmp olt float %magnitude, 0x3810000000000000
+  %zero = call float @llvm.copysign.f32(float 0.0, float %value)
+  %result = select i1 %small, float %zero, float %value
+  ret float %result
+}
+define linkonce_odr float @rk.atomic.add.f32(ptr %thread, ptr %p, float %value) alwaysinline {
+entry:
+  %base = call ptr @rk.shared(ptr %thread, i64 0)
+  %p.i = ptrtoint ptr %p to i64
+  %base.i = ptrtoint ptr %base to i64
+  %offset = sub i64 %p.i, %base.i
+  %bytes = call i64 @rk.shared_bytes(ptr %thread)
+  %shared = icmp ult i64 %offset, %bytes
+  br i1 %shared, label %plain, label %global
+plain:
+  %old.shared = atomicrmw fadd ptr %p, float %value monotonic
+  ret float %old.shared
+global:
+  %flushed = call float @rk.flush(float %value)
+  %first = load atomic i32, ptr %p monotonic, align 4
+  br label %again
+again:
+  %seen = phi i32 [ %first, %global ], [ %now, %again ]
+  %old = bitcast i32 %seen to float
+  %old.flushed = call float @rk.flush(float %old)
+  %sum = fadd float %old.flushed, %flushed
+  %new = call float @rk.flush(float %sum)
+  %new.i = bitcast float %new to i32
+  %pair = cmpxchg ptr %p, i32 %seen, i32 %new.i monotonic monotonic
+  %now = extractvalue {i32, i1} %pair, 0
+  %done = extractvalue {i32, i1} %pair, 1
+  br i1 %done, label %end, label %again
+end:
+  ret float %old
+}
+declare float @llvm.fabs.f32(float)
+declare float @llvm.copysign.f32(float, float)
 define linkonce_odr {i32, i1} @rk.pair(i64 %packed) alwaysinline {
   %low = trunc i64 %packed to i32
   %shifted = lshr i64 %packed, 32
@@ -129,6 +168,11 @@ def definitions(*, fibers: bool, shared_bytes: int, runtime: list[tuple[str, str
         f"  %p = getelementptr i64, ptr %block, i64 {layout.BLOCK_SHARED}\n"
         "  %base = load ptr, ptr %p, !align !1, !nonnull !0, !invariant.load !0\n"
         "  %address = getelementptr inbounds i8, ptr %base, i64 %offset\n  ret ptr %address\n}\n"
+        "define linkonce_odr i64 @rk.shared_bytes(ptr %thread) alwaysinline {\n"
+        f"  %b = getelementptr i64, ptr %thread, i64 {layout.THREAD_BLOCK}\n"
+        f"  %block = load ptr, ptr %b{invariant}\n"
+        f"  %p = getelementptr i64, ptr %block, i64 {layout.BLOCK_SHARED_BYTES}\n"
+        "  %bytes = load i64, ptr %p, !invariant.load !0\n  ret i64 %bytes\n}\n"
         "define linkonce_odr ptr @rk.dynamic_shared(ptr %thread) alwaysinline {\n"
         f"  %address = call ptr @rk.shared(ptr %thread, i64 {-(-shared_bytes // 16) * 16})\n  ret ptr %address\n}}\n"
     )

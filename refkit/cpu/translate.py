@@ -85,9 +85,18 @@ def translate(modules: tuple[str, ...], entry: str, file: str) -> Translation:
 
 
 def _atomics(text: str) -> str:
-    """Float atomic adds as `atomicrmw fadd`, which returns the old value as the device does."""
-    text = _ATOMIC_ADD.sub(r"atomicrmw fadd \g<pointer>, \g<value> monotonic", text)
-    return re.sub(r'^declare [^\n]*@"llvm\.nvvm\.atomic\.load\.add[^\n]*$', "", text, flags=re.MULTILINE)
+    """Float atomic adds: float64 as `atomicrmw`, float32 as a call, since the device flushes subnormals in global memory."""
+
+    def add(match: re.Match[str]) -> str:
+        if match["type"] == "double":
+            return f"atomicrmw fadd {match['pointer']}, {match['value']} monotonic"
+        return f'call float @"rk.atomic.add.f32"({match["pointer"]}, {match["value"]})'
+
+    declaration = r'^declare [^\n]*@"llvm\.nvvm\.atomic\.load\.add[^\n]*$'
+    replaced = re.sub(declaration, "", _ATOMIC_ADD.sub(add, text), flags=re.MULTILINE)
+    if '@"rk.atomic.add.f32"' in replaced:
+        replaced += '\ndeclare float @"rk.atomic.add.f32"(float*, float)\n'
+    return replaced
 
 
 def _number_sites(text: str, lines: Lines, result: Translation) -> str:

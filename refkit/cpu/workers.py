@@ -171,6 +171,7 @@ class Worker:
         blocks[:, layout.BLOCK_NTID_X : layout.BLOCK_NTID_Z + 1] = block
         blocks[:, layout.BLOCK_NCTAID_X : layout.BLOCK_NCTAID_Z + 1] = grid
         blocks[:, layout.BLOCK_DYNAMIC_SHARED_BYTES] = dynamic_shared_bytes
+        blocks[:, layout.BLOCK_SHARED_BYTES] = shared_bytes
         worker[:] = 0
         worker[layout.WORKER_LAUNCH] = launch_block.ctypes.data
         worker[layout.WORKER_BLOCKS] = blocks.ctypes.data

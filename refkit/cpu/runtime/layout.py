@@ -81,6 +81,7 @@ BLOCK_THREADS = 11  # address of the first thread control block
 BLOCK_ALIVE = 12
 BLOCK_AT_BARRIER = 13
 BLOCK_LINEAR = 14
+BLOCK_SHARED_BYTES = 15
 BLOCK_WORDS = 16
 
 # --- worker block ---------------------------------------------------------------------------------------------------
