@@ -86,6 +86,14 @@ def test_forward_agrees_with_float64_on_real_values(launch, put):
     np.testing.assert_allclose(y.copy_to_host(), linear(*(a.astype(float) for a in (x, w, b))), atol=2e-5)
 
 
+@each([kernels.linear_tiled, kernels.linear_register_tiled])
+def test_shipped_tile_sizes(launch, put):
+    x, w = integers(130, 19), integers(19, 140)
+    y = empty(130, 140)
+    launch(put(x), put(w), None, y)
+    np.testing.assert_array_equal(y.copy_to_host(), linear(x, w))
+
+
 @each(DX)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
