@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from refkit.numerics.bounded import Bounded
+from refkit.numerics.formats import format_of, is_floating
 from refkit.numerics.metrics import error_ratio
 from refkit.records import WorstRecord
 from refkit.verify.expectation import Expectation
@@ -87,19 +88,20 @@ class OutputJudgement:
     def typical_sensitivity(self) -> float | None:
         """The relative fault of a typical element that would have been seen: the median of allowed / |expected|.
 
-        With exact expectations it is half the spacing of the storage format; None where every expected value is 0.
+        It is never less than half the spacing of the storage format, which no output can resolve. Elements that are
+        copied and not computed (no error allowed) do not count unless all are; None where every expected value is 0.
         """
         value = np.abs(np.asarray(self.bounded.value, np.float64))
         usable = np.isfinite(value) & (value > 0) & np.isfinite(self.bounded.allowed)
         if not usable.any():
             return None
-        if self.bounded.kind == "exact":
-            if np.asarray(self.got).dtype.kind in "iub":
-                return float(np.median(1 / value[usable]))
-            from refkit.numerics.formats import format_of
-
-            return float(format_of(np.asarray(self.got).dtype).unit_roundoff)
-        return float(np.median(self.bounded.allowed[usable] / value[usable]))
+        if not is_floating(self.got.dtype):
+            return float(np.median(1 / value[usable]))
+        least = format_of(self.got.dtype).unit_roundoff
+        computed = usable & (self.bounded.allowed > 0)
+        if not computed.any():
+            return least
+        return max(least, float(np.median(self.bounded.allowed[computed] / value[computed])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,7 @@ def judge(expectation: Expectation, outputs: Mapping[str, np.ndarray]) -> Judgem
     judged = []
     for name, bounded in expectation.items():
         got = outputs[name]
-        compared = got if got.dtype.kind in "iub" else got.astype(np.float64)
+        compared = got.astype(np.float64) if is_floating(got.dtype) else got
         judged.append(OutputJudgement(name, got, bounded, error_ratio(compared, bounded)))
     return Judgement(tuple(judged))
 

@@ -11,12 +11,15 @@ from refkit.verify.sizes import Budget
 class Profile:
     """`cases` is the number aimed at per kernel, shared out among the checks; the fixed cases are always among them.
 
-    `schedules` is the number of orders of threads tried per case of `determinism`, `budget` what one random case may
-    cost, `shrink_seconds` the most time spent on making a failing case small.
+    `variants` bounds the combinations of configuration, strides and absent arguments that the kernel is compiled for
+    beyond those of the fixed cases (see `economy`), `schedules` is the number of orders of threads tried per case of
+    `determinism`, `budget` what one random case may cost, `shrink_seconds` the most time spent on making a failing
+    case small.
     """
 
     name: str
     cases: int
+    variants: int
     schedules: int
     budget: Budget
     shrink_seconds: float
@@ -31,7 +34,7 @@ class Profile:
 
 
 PROFILES = {
-    "quick": Profile("quick", cases=40, schedules=2, budget=Budget(2**14, 2**17), shrink_seconds=10.0),
-    "standard": Profile("standard", cases=170, schedules=3, budget=Budget(), shrink_seconds=20.0),
-    "deep": Profile("deep", cases=1500, schedules=8, budget=Budget(2**20, 2**25), shrink_seconds=60.0),
+    "quick": Profile("quick", cases=40, variants=4, schedules=2, budget=Budget(2**14, 2**17), shrink_seconds=10.0),
+    "standard": Profile("standard", cases=110, variants=8, schedules=3, budget=Budget(), shrink_seconds=20.0),
+    "deep": Profile("deep", cases=1500, variants=100, schedules=8, budget=Budget(2**20, 2**25), shrink_seconds=60.0),
 }

@@ -7,11 +7,12 @@ told again if a later check brings a fault against it to light, or when its fail
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from refkit.verify.case import Case
 from refkit.verify.case_run import CaseRun
 from refkit.verify.checks import Check, Plan, all_checks, find_check
 from refkit.verify.drawing import seed_of
+from refkit.verify.economy import Variant, economise
 from refkit.verify.errors import SpecError
 from refkit.verify.events import CaseStarted, CheckDone, KernelDone, KernelStarted, Listener, ignore
 from refkit.verify.findings import Examination, Finding
@@ -39,6 +41,15 @@ LATER_SHRINKS = 0.25
 
 FUTILE = ("compile", "unsupported")
 """Kinds of launch fault that no other case would do without."""
+SOFT = ("launcher", "configuration", "exception")
+"""Kinds of launch fault that end quickly and that other cases may do without; the check goes on to those."""
+MOST_SOFT = 5
+"""Soft faults after which a check ends all the same."""
+HURRY = 3.0
+"""Seconds allowed to a launch while a case that makes no progress is made small."""
+DIAGNOSED_SIZE = 24
+"""Elements of a case, over its dims, from which the pattern of an error shows; smaller failures are looked at on a
+larger case too."""
 
 
 def verify_spec(
@@ -130,6 +141,7 @@ class _KernelRun:
         self.progress: dict[str, _Progress] = {}
         self.found: dict[str, _Found] = {}
         self.judged: dict[Case, None] = {}
+        self.variants: dict[Variant, None] = {}
         self.launches_fail = ""
         self.wrong_spec = ""
         self.broken = False
@@ -137,6 +149,8 @@ class _KernelRun:
     def record(self) -> KernelRecord:
         started = time.monotonic()
         self._plan()
+        if self.wrong_spec:
+            self.progress["accuracy"].error = self.wrong_spec
         for check in all_checks():
             self._run(check)
         for position, name in enumerate(list(self.found)):
@@ -162,9 +176,17 @@ class _KernelRun:
     # -- planning and running -----------------------------------------------------------------------------------
 
     def _plan(self) -> None:
+        try:
+            self.spec.check_reference()
+        except SpecError as error:
+            self.wrong_spec = str(error)
         for check in all_checks():
             try:
-                self.progress[check.name] = _Progress(self._plan_of(check))
+                plan = self._plan_of(check)
+                if check.name not in ("derivative", "trust"):  # they launch nothing
+                    most = self.options.profile.variants
+                    plan = replace(plan, cases=economise(self.spec, plan.cases, self.variants, most))
+                self.progress[check.name] = _Progress(plan)
             except SpecError as error:
                 self.wrong_spec = str(error)
                 self.progress[check.name] = _Progress(Plan(), error=str(error))
@@ -196,6 +218,7 @@ class _KernelRun:
         self._announce(check)
 
     def _examine_all(self, check: Check, progress: _Progress) -> None:
+        soft = 0
         for case in progress.plan.cases:
             number = len(self.judged)
             self.tell(CaseStarted(self.spec.name, check.name, describe_case(case), number, case.to_json()))
@@ -205,6 +228,9 @@ class _KernelRun:
             for finding in examination.findings:
                 self._note(_Found(finding, case, check.name, number))
             decisive = examination.decisive
+            if decisive is not None and decisive.fault is not None and decisive.fault.kind in SOFT and soft < MOST_SOFT:
+                soft += 1
+                continue
             if decisive is not None:
                 if decisive.check != check.name:
                     progress.stopped = (
@@ -220,7 +246,7 @@ class _KernelRun:
     def _note(self, found: _Found) -> None:
         finding = found.finding
         if finding.fault is not None:
-            if finding.check != "layouts" or finding.fault.kind in FUTILE:
+            if finding.fault.kind not in SOFT:
                 self.launches_fail = finding.check
             self.broken = self.broken or finding.fault.fatal
         if finding.check in self.found:
@@ -250,6 +276,7 @@ class _KernelRun:
         fault = found.finding.fault
         if found.shrunk or self.broken or (fault is not None and (fault.fatal or fault.kind in FUTILE)):
             return
+        found = self.found[name] = self._diagnosed(found)
         examined_by = find_check(found.examined_by)
         findings: dict[Case, Finding] = {}
 
@@ -263,10 +290,10 @@ class _KernelRun:
                 findings[case] = finding
             return finding is not None and _kind(finding) == _kind(found.finding)
 
-        case = shrink(self.spec, found.case, fails, seconds, seed_of(self.options.seed, self.spec.name, name))
+        with self._hurried(fault is not None and fault.kind == "no_progress"):
+            case = shrink(self.spec, found.case, fails, seconds, seed_of(self.options.seed, self.spec.name, name))
         if case != found.case:
             smaller = replace(found, case=case, finding=findings[case], shrunk=True)
-            # The pattern of an error shows best on the larger case.
             diagnosis = found.finding.diagnosis or smaller.finding.diagnosis
             smaller = self._saved(replace(smaller, finding=replace(smaller.finding, diagnosis=diagnosis)))
             if found.case_file and found.case_file != smaller.case_file:
@@ -274,6 +301,30 @@ class _KernelRun:
                     Path(found.case_file).unlink()
             self.found[name] = smaller
             self._announce(find_check(name))
+
+    def _diagnosed(self, found: _Found) -> _Found:
+        """The same finding with the diagnosis of a larger case that fails likewise, since there the pattern shows."""
+        if found.finding.worst is None or _size(found.case) >= DIAGNOSED_SIZE:
+            return found
+        check = find_check(found.examined_by)
+        larger = [case for case in self.progress[check.name].plan.cases if _size(case) >= DIAGNOSED_SIZE]
+        for case in sorted(larger, key=lambda case: (min(case.dims.values()) < 3, _size(case)))[:3]:
+            finding = check.examine(CaseRun(self.spec, case, self.backend)).finding(found.finding.check)
+            if finding is not None and finding.diagnosis:
+                return replace(found, finding=replace(found.finding, diagnosis=finding.diagnosis))
+        return found
+
+    @contextmanager
+    def _hurried(self, hurry: bool) -> Iterator[None]:
+        """A shorter watchdog, where the backend has one and `hurry` says so."""
+        before = getattr(self.backend, "timeout", None)
+        if hurry and before is not None:
+            self.backend.timeout = min(before, HURRY)  # type: ignore[attr-defined]
+        try:
+            yield
+        finally:
+            if hurry and before is not None:
+                self.backend.timeout = before  # type: ignore[attr-defined]
 
     # -- records ------------------------------------------------------------------------------------------------
 
@@ -320,6 +371,10 @@ class _KernelRun:
             # The failing case is the last one in the data: the smallest that was found.
             cases_data=(*record.cases_data, shown),
         )
+
+
+def _size(case: Case) -> int:
+    return math.prod(case.dims.values())
 
 
 def _kind(finding: Finding) -> str:

@@ -7,7 +7,7 @@ launches of a case. The first launch counts: nothing is warmed up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from refkit.verify.arguments import ArrayArgument
 from refkit.verify.backends import Backend, LaunchFault
 from refkit.verify.case import Case
 from refkit.verify.inputs import Inputs, argument_rng
-from refkit.verify.slabs import POISONS, GuardViolations, Slab
+from refkit.verify.slabs import POISONS, GuardViolations, Slab, aligned_bytes
 from refkit.verify.spec import KernelSpec
 
 MODERATE = "moderate"
@@ -40,6 +40,7 @@ class Trial:
     guards: Mapping[str, GuardViolations] = field(default_factory=dict)
     changed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     fault: LaunchFault | None = None
+    poison: str = "nan"
 
     def same_bits(self, other: Trial) -> str:
         """The first output whose bits differ between two trials, with the index; empty where all agree."""
@@ -63,11 +64,35 @@ def bits_differ(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 def place_inputs(spec: KernelSpec, case: Case, inputs: Inputs) -> dict[str, Slab]:
     """A slab for each array that has a value before the launch, in the case's layout."""
-    return {
-        name: Slab.place(array, case.layout(name), argument_rng(case, name, "layout"))
-        for name, array in inputs.arrays.items()
-        if array is not None
-    }
+    slabs = {}
+    for name, array in inputs.arrays.items():
+        if array is not None:
+            slab = Slab.place(array, case.layout(name), argument_rng(case, name, "layout"))
+            slabs[name] = with_number_guards(slab) if spec.arrays[name].is_output else slab
+    return slabs
+
+
+_NUMBERS = {8: 1234.5678, 4: 1234.5678}
+_SMALL_NUMBERS = {"float16": 0x64D3, "bfloat16": 0x449A}
+
+
+def with_number_guards(slab: Slab) -> Slab:
+    """The same slab with ordinary numbers for guards instead of NaN: what an output needs.
+
+    A NaN swallows whatever is added to it, and the product of an input's guard is that same NaN again, so that either
+    write would leave no trace. Formats of one byte keep their guards.
+    """
+    size = slab.dtype.itemsize
+    if slab.dtype.kind in "iub" or size == 1:
+        return slab
+    bits = _SMALL_NUMBERS.get(slab.dtype.name)
+    item = np.array([bits], np.uint16) if bits is not None else np.array([_NUMBERS[size]], slab.dtype)
+    image = aligned_bytes(slab.nbytes)
+    image.reshape(-1, size)[...] = item.view(np.uint8)
+    guarded = replace(slab, image=image)
+    elements = np.ndarray(slab.shape, slab.dtype, buffer=image, offset=slab.offset, strides=slab.strides)
+    elements.view(np.ndarray)[...] = slab.elements(slab.image)
+    return guarded
 
 
 def poisoned_outputs(spec: KernelSpec, case: Case, inputs: Inputs, poison: str) -> dict[str, Slab]:
@@ -81,6 +106,7 @@ def poisoned_outputs(spec: KernelSpec, case: Case, inputs: Inputs, poison: str) 
             slabs[name] = Slab.poisoned(shape, storage, layout, poison, rng)
         else:
             slabs[name] = Slab.place(np.full(shape, MODERATE_VALUE).astype(storage), layout, rng)
+        slabs[name] = with_number_guards(slabs[name])
     return slabs
 
 
@@ -109,7 +135,7 @@ def run_trial(
         images = {name: backend.download(handle) for name, handle in handles.items()}
     except LaunchFault as fault:
         return Trial(fault=fault)
-    return _looked_at(spec, slabs, images)
+    return replace(_looked_at(spec, slabs, images), poison=poison)
 
 
 def _may_have_strides(spec: KernelSpec, name: str) -> bool:

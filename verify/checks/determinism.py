@@ -37,7 +37,7 @@ class Determinism(Check):
         """One launch in the ordinary order, judged, then one per other order, compared with it."""
         trial = run.trial()
         first = examine_trial(run, self.name, trial, run.expectation)
-        if trial.fault is not None or trial.guards:
+        if first.decisive is not None or trial.changed:
             return first
         for schedule in range(1, self.orders + 1):
             how = f"thread order {schedule}" if run.backend.schedules else "again"

@@ -33,7 +33,7 @@ class SecondLaunch(Check):
         """Two launches; the first is judged, the second compared with it."""
         trial = run.trial()
         first = examine_trial(run, self.name, trial, run.expectation)
-        if first.decisive is not None:
+        if first.decisive is not None or trial.changed:
             return first
         second = run.trial(poison="large")
         if second.fault is not None:

@@ -4,6 +4,7 @@ status."""
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -51,6 +52,9 @@ def run(target: str, find: Callable[[], Mapping[str, KernelSpec]], arguments: ar
     keeper.finish(record)
     write_results(record, arguments)
     render.print_summary(record)
+    for kernel in record.kernels:
+        if kernel.wrong_call:
+            print(f"refkit: {kernel.message}", file=sys.stderr)
     return exit_status(record)
 
 
