@@ -48,11 +48,7 @@ def sum_error(x: np.ndarray, total: np.ndarray, model: RoundingModel) -> tuple[n
         energy = np.maximum(energy, lane_energy)
     variance = energy * model.unit_variance + n * model.flush
     drift = _sequential_drift(x, variance, model)
-    equal = _equal_terms(x, -1)
-    if equal.any():
-        repeated = np.sqrt(variance * (equal * (n - 1)))
-        drift = repeated if drift is None else np.maximum(drift, repeated)
-    return variance, drift
+    return variance, _with_repeated(drift, variance, _equal_terms(x, -1) * (n - 1))
 
 
 def _ordered_energy(x: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
@@ -102,7 +98,7 @@ def _sequential_drift(x: np.ndarray, variance: np.ndarray, model: RoundingModel)
         exact = terms.sum(axis=-1, dtype=np.float64)
         forward, backward = _sequential_sums(terms)
         observed = np.maximum(np.abs(forward - exact), np.abs(backward - exact))
-        return _excess(observed * (model.precision.unit_roundoff * 2.0**24), variance)
+        return _excess(_scaled_to(model, observed), variance)
 
 
 def _sequential_sums(terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -125,19 +121,37 @@ def _excess(observed: np.ndarray, variance: np.ndarray) -> np.ndarray | None:
     return excess * (3 / LAMBDA) if excess.any() else None
 
 
-def prefix_error(x: np.ndarray, prefix: np.ndarray, model: RoundingModel) -> np.ndarray:
-    """Return the variance of the rounding errors of each prefix sum of `x` (..., n) along its last axis."""
-    n = x.shape[-1]
-    count = np.arange(1, n + 1)
+def prefix_error(x: np.ndarray, prefix: np.ndarray, model: RoundingModel) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return variance and drift of the rounding errors of each prefix sum of `x` (..., n) along its last axis."""
+    count = np.arange(1, x.shape[-1] + 1)
     energy = random_order_energy(count, prefix, np.cumsum(x * x, axis=-1))
     energy = np.maximum(energy, np.cumsum(prefix * prefix, axis=-1))
     variance = energy * model.unit_variance
     variance[..., :1] = 0.0
-    return variance
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = x.astype(np.float32)
+        observed = np.cumsum(terms, axis=-1, dtype=np.float32) - np.cumsum(terms, axis=-1, dtype=np.float64)
+    drift = _excess(_scaled_to(model, observed), variance)
+    return variance, _with_repeated(drift, variance, _equal_terms(x, -1)[..., None] * (count - 1))
 
 
-def scatter_error(cell: np.ndarray, x: np.ndarray, before: np.ndarray, model: RoundingModel) -> np.ndarray:
-    """Return the variance (cells,) of the rounding errors of adding each x[i] to cell[i], in any order.
+def _scaled_to(model: RoundingModel, observed: np.ndarray) -> np.ndarray:
+    """Return an error observed in float32 scaled to the accumulation format."""
+    return observed * (model.precision.unit_roundoff * 2.0**24)
+
+
+def _with_repeated(drift: np.ndarray | None, variance: np.ndarray, repeated: np.ndarray) -> np.ndarray | None:
+    """Return `drift`, at least that of terms of which each is equal to `repeated` others and is rounded as they are."""
+    if not repeated.any():
+        return drift
+    of_equal = np.sqrt(variance * repeated)
+    return of_equal if drift is None else np.maximum(drift, of_equal)
+
+
+def scatter_error(
+    cell: np.ndarray, x: np.ndarray, before: np.ndarray, model: RoundingModel
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return variance and drift (cells,) of the rounding errors of adding each x[i] to cell[i], in any order.
 
     Shapes: cell and x (n,), before (cells,): what the cells hold at first.
     """
@@ -156,7 +170,27 @@ def scatter_error(cell: np.ndarray, x: np.ndarray, before: np.ndarray, model: Ro
     natural = np.bincount(sorted_cell, weights=partial * partial, minlength=cells)
     variance = np.maximum(energy, natural) * model.unit_variance + count * model.flush
     alone = (count <= 1) | ((count == 2) & (before == 0))
-    return np.where(alone, 0.0, variance)
+    variance = np.where(alone, 0.0, variance)
+    drift = _excess(_scaled_to(model, _observed_scatter(cell, x, before)), variance)
+    return variance, _with_repeated(drift, variance, _equal_neighbours(sorted_cell, sorted_x, cells))
+
+
+def _observed_scatter(cell: np.ndarray, x: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Return the error of doing the additions in float32, in sequence."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms, single = x.astype(np.float32), before.astype(np.float32)
+        exact = single + np.bincount(cell, weights=terms, minlength=before.size)
+        np.add.at(single, cell, terms)
+        return single - exact
+
+
+def _equal_neighbours(cell: np.ndarray, x: np.ndarray, cells: int) -> np.ndarray:
+    """Return by how many other terms of its cell a term is equalled, from the next two in each (sorted) cell."""
+    most = np.zeros(cells)
+    for lag in (1, 2):
+        equal = (cell[lag:] == cell[:-lag]) & (x[lag:] == x[:-lag]) & (x[lag:] != 0)
+        most = np.maximum(most, np.bincount(cell[lag:], weights=equal, minlength=cells))
+    return most
 
 
 def matmul_error(
@@ -205,10 +239,8 @@ def _matmul_drift(
     model: RoundingModel,
 ) -> np.ndarray | None:
     k = a.shape[-1]
-    drift: np.ndarray | None = None
     equal = _equal_terms(a, -1)[..., :, None] * _equal_terms(b, -2)[..., None, :]
-    if equal.any():
-        drift = np.sqrt(variance * (equal * (k - 1)))
+    drift = _with_repeated(None, variance, equal * (k - 1))
     factor = _sampled_excess(a, b, product, variance, model)
     if factor > 0:
         sampled = np.sqrt(variance) * factor

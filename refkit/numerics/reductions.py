@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from refkit.numerics.accumulation import prefix_error, scatter_error, sum_error
-from refkit.numerics.propagation import choose, finish, summed
+from refkit.numerics.propagation import choose, finish, plus, summed
 from refkit.numerics.rounding import LAMBDA
 from refkit.numerics.tracked import CannotTrack, Shared, Tracked
 
@@ -151,10 +151,12 @@ def add_accumulate(a: Tracked, axis: Any = 0, dtype: Any = None, out: Any = None
     value = np.cumsum(a.value, axis=axis)
     lines, prefix = np.moveaxis(a.value, axis, -1), np.moveaxis(value, axis, -1)
     with np.errstate(all="ignore"):
-        variance = np.moveaxis(prefix_error(lines, prefix, a.model), -1, axis)
+        variance, drift = prefix_error(lines, prefix, a.model)
+        variance = np.moveaxis(variance, -1, axis)
+        drift = None if drift is None else np.moveaxis(drift, -1, axis)
         if a.variance is not None:
             variance = variance + np.cumsum(a.variance, axis=axis)
-        drift = None if a.drift is None else np.cumsum(a.drift, axis=axis)
+        drift = plus(drift, None if a.drift is None else np.cumsum(a.drift, axis=axis))
         return finish(value, variance, drift, a.model)
 
 
@@ -227,9 +229,9 @@ def _scattered_sum(target: Tracked, cell: Array, source: Tracked, sign: float) -
             added = np.bincount(cell, incoming.ravel(), target.size).reshape(target.shape)
             total = added if own is None else own + added
         parts.append(total)
-    rounding = scatter_error(cell, sign * source.value.ravel(), target.value.ravel(), target.model)
-    rounding = rounding.reshape(target.shape)
-    return (rounding if parts[0] is None else rounding + parts[0]), parts[1]
+    variance, drift = scatter_error(cell, sign * source.value.ravel(), target.value.ravel(), target.model)
+    drift = None if drift is None else drift.reshape(target.shape)
+    return plus(variance.reshape(target.shape), parts[0]), plus(drift, parts[1])
 
 
 def _scattered_extreme(

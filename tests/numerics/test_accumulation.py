@@ -70,7 +70,7 @@ def test_equal_terms_have_a_drift_that_grows_with_their_number():
 def test_prefix_sums_have_the_energy_of_what_came_before():
     x = np.random.default_rng(0).standard_normal((3, 50))
     prefix = np.cumsum(x, axis=-1)
-    variance = prefix_error(x, prefix, MODEL)
+    variance, _ = prefix_error(x, prefix, MODEL)
     assert np.all(variance[:, 0] == 0)
     assert np.all(variance[:, 1:] >= U2 * np.cumsum(prefix**2, axis=-1)[:, 1:])
 
@@ -78,11 +78,31 @@ def test_prefix_sums_have_the_energy_of_what_came_before():
 def test_scatter_has_the_energy_of_each_cell():
     cell = np.array([0, 2, 2, 2, 3, 3])
     x = np.array([1.0, 2.0, 3.0, -4.0, 5.0, 6.0])
-    variance = scatter_error(cell, x, np.array([0.0, 1.0, 0.0, 10.0]), MODEL) / U2
+    variance = scatter_error(cell, x, np.array([0.0, 1.0, 0.0, 10.0]), MODEL)[0] / U2
     assert variance[0] == 0  # one term into an empty cell
     assert variance[1] == 0  # nothing added
     assert variance[2] >= 4 + 25 + 1
     assert variance[3] >= 15**2 + 21**2
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_prefix_sums_and_scatters_of_equal_terms_stay_within_the_bound(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(64, 2000))
+    x = rng.choice(rng.standard_normal(int(rng.integers(1, 4))), (2, n)).astype(np.float32)
+    (prefix,) = evaluate(lambda x: np.cumsum(x, axis=1), {"x": x})
+    assert error_ratio(np.cumsum(x, axis=1, dtype=np.float32), prefix).max() < 1
+
+    def scatter(x, cell):
+        total = np.zeros_like(x, shape=3)
+        np.add.at(total, cell, x)
+        return total
+
+    cell = rng.integers(0, 3, n)
+    (bounded,) = evaluate(scatter, {"x": x[0], "cell": cell})
+    assert bounded.kind == "tracked"
+    for order in (np.arange(n), np.arange(n)[::-1], rng.permutation(n)):
+        assert error_ratio(scatter(x[0][order], cell[order]), bounded).max() < 1
 
 
 @pytest.mark.parametrize(
