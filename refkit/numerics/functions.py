@@ -14,7 +14,9 @@ import numpy as np
 
 from refkit.numerics import contractions, reductions
 from refkit.numerics.arrangement import FUNCTIONS, astype, full_like, model_of, rule
-from refkit.numerics.propagation import choose
+from refkit.numerics.doubt import doubt_of
+from refkit.numerics.propagation import choose, finish, plus
+from refkit.numerics.rounding import LAMBDA
 from refkit.numerics.tracked import CannotTrack, Tracked, as_tracked, plain_index
 
 __all__ = ["FUNCTIONS", "astype"]
@@ -168,7 +170,14 @@ def _where(condition: Any, *choices: Any) -> Any:
     model = model_of(*choices)
     a, b = (as_tracked(x, model) for x in choices)
     value = np.where(condition, a.value, b.value)
-    return choose(np.asarray(condition, bool), a, b, value)
+    result = choose(np.asarray(condition, bool), a, b, value)
+    doubt = doubt_of(condition)
+    if not doubt.any():
+        return result
+    # Where the condition is in doubt, the other choice is right as well, and so is all that lies between.
+    step = np.where(doubt, np.abs(a.value - b.value), 0.0) / LAMBDA
+    other = np.where(doubt, np.fmax(a.deviation, b.deviation), 0.0)
+    return finish(value, plus(result.variance, step * step + other * other), result.drift, result.model)
 
 
 @rule(np.select)

@@ -209,8 +209,8 @@ def _other_operators(normal: Callable[..., np.ndarray], rng: np.random.Generator
         logits, label = 4 * normal(16, c), rng.integers(0, c, 16)
         yield Measurement(f"softmax, C={c}", softmax, {"x": logits})
         yield Measurement(f"cross_entropy, V={c}", cross_entropy, {"x": logits, "label": label})
-    yield Measurement("gelu (tanh), |x| up to 20", gelu, {"x": 5 * normal(64, 256)}, orders=("sequential",))
-    yield Measurement("silu, |x| up to 20", silu, {"x": 5 * normal(64, 256)}, orders=("sequential",))
+    yield Measurement("gelu (tanh), magnitudes up to 20", gelu, {"x": 5 * normal(64, 256)}, orders=("sequential",))
+    yield Measurement("silu, magnitudes up to 20", silu, {"x": 5 * normal(64, 256)}, orders=("sequential",))
     for length, d in ((64, 32), (256, 64)):
         q, k, v = (normal(length, d) for _ in range(3))
         yield Measurement(f"attention, L={length}, d={d}", attention, {"q": q, "k": k, "v": v})

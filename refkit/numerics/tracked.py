@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from refkit.numerics.rounding import RoundingModel
+from refkit.numerics.rounding import LAMBDA, RoundingModel
 
 
 class CannotTrack(TypeError):
@@ -233,7 +233,11 @@ def as_tracked(x: Any, model: RoundingModel) -> Tracked:
     """Return `x` as a tracked array; constants that the accumulation format cannot hold have one rounding's error."""
     if isinstance(x, Tracked):
         return x
+    doubt = getattr(x, "doubt", None)
     plain = np.asarray(x)
+    if doubt is not None:
+        # LAMBDA deviations of an undecided mask are the whole step from 0 to 1.
+        return Tracked(plain, model, doubt / LAMBDA**2)
     if plain.dtype.kind in "cOUSMm":
         raise CannotTrack(f"an operand of dtype {plain.dtype} cannot be followed")
     value = plain.astype(np.float64)

@@ -14,7 +14,8 @@ import numpy as np
 
 from refkit.numerics import reductions
 from refkit.numerics.binary import BINARY
-from refkit.numerics.rounding import RoundingModel
+from refkit.numerics.doubt import with_doubt
+from refkit.numerics.rounding import LAMBDA, RoundingModel
 from refkit.numerics.tracked import CannotTrack, Tracked, as_tracked, plain_index
 from refkit.numerics.unary import UNARY
 
@@ -23,6 +24,8 @@ _PLAIN = {
     np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal,
     np.isnan, np.isinf, np.isfinite, np.signbit, np.logical_and, np.logical_or, np.logical_not, np.logical_xor,
 }  # fmt: skip
+
+_COMPARISONS = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
 
 
 def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, Any], model: RoundingModel) -> Any:
@@ -51,13 +54,22 @@ def apply_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict[str, A
     return _store(result, out) if out is not None else result
 
 
+def _doubt(a: Tracked, b: Tracked) -> Any:
+    """Return where the errors of `a` and `b` reach across their difference."""
+    if a is b or (a.exact and b.exact):
+        return False
+    reach = LAMBDA * (a.deviation + b.deviation)
+    return (reach > 0) & (np.abs(a.value - b.value) <= reach)
+
+
 def _values(x: Any) -> Any:
     return x.value if isinstance(x, Tracked) else x
 
 
 def _call(ufunc: np.ufunc, inputs: tuple, kwargs: dict[str, Any], model: RoundingModel) -> Any:
     if ufunc in _PLAIN:
-        return ufunc(*(_values(x) for x in inputs))
+        decided = ufunc(*(_values(x) for x in inputs))
+        return with_doubt(decided, _doubt(*_pair(inputs, model))) if ufunc in _COMPARISONS else decided
     if ufunc is np.matmul:
         from refkit.numerics.contractions import matmul
 
