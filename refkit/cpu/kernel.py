@@ -51,7 +51,7 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
     try:
         linked = _linked_text(lowered, fibers)
     except UnknownDeviceFunction as unknown:
-        message = f"device function {unknown} has no host meaning"
+        message = str(unknown)
         raise Unsupported(message, kernel=lowered.name, file=lowered.file, line=lowered.line) from None
     build.scheduler_address("rk_switch")  # the kernel links against it
     name = cache.key("kernel", linked, build.device_bitcode(), engine.identity())

@@ -93,8 +93,8 @@ class _Run:
         if self.kernel.grid_barrier:
             most = resident_blocks(self.threads, self.shared_bytes) * ATTRIBUTES["MULTIPROCESSOR_COUNT"]
             if self.blocks > most:
-                message = f"{self.blocks} blocks of {self.threads} threads with a grid barrier; a device holds at most {most} at once"
-                raise LaunchConfigurationError(message, **self._place(None))
+                what = f"{self.blocks} blocks of {self.threads} threads with a grid barrier"
+                raise LaunchConfigurationError(f"{what}; a device holds at most {most} at once", **self._place(None))
             return self.blocks
         if self.kernel.spins:
             return max(1, min(self.blocks, _RESIDENT_THREADS // self.threads))
@@ -137,7 +137,7 @@ class _Run:
                 worker.release()
 
     def _run(self, workers: list[Worker]) -> bool:
-        """Runs the workers; returns whether the time limit stopped them. An interrupt stops them and is raised again."""
+        """Runs the workers; returns whether the time limit stopped them. An interrupt stops them, too, and is raised."""
         limit = self.settings.timeout or DEFAULT_TIMEOUT
         futures = [worker_pool().submit(worker.run) for worker in workers]
         deadline = time.monotonic() + limit

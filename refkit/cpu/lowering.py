@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from . import engine, frontend, loops, translate
+from . import engine, frontend, polls, translate, unrolling
 from .faults import Unsupported
 
 _WAITING = re.compile(r"nvvm\.(barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize$|rk\.activemask")
@@ -89,6 +89,6 @@ def _with_polls(translation: translate.Translation, file: str) -> tuple[str, boo
         getattr(passes, f"add_{name}_pass")()
     builder = llvm.create_pass_builder(engine.target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
     passes.run(module, builder)
-    text, spins = loops.insert_polls(str(module), translation.sites, file)
+    text, spins = polls.insert_polls(str(module), translation.sites, file)
     text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)
-    return loops.unroll_local_arrays(translate.without_metadata(text)), spins
+    return unrolling.unroll_local_arrays(translate.without_metadata(text)), spins

@@ -39,7 +39,7 @@ def worker_pool() -> ThreadPoolExecutor:
 
 
 class Stacks:
-    """Fiber stacks, one behind the other, each with an inaccessible page at its low end while there are not too many."""
+    """Fiber stacks, one behind the other, each with an inaccessible page at its low end unless there are too many."""
 
     def __init__(self, count: int, size: int) -> None:
         self.count, self.size = count, size

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numba import cuda, float32, int32, int64, uint32, uint64
+from numba import cuda, float32
 
 from refkit.cpu import emulate
 
@@ -10,7 +10,66 @@ pytestmark = pytest.mark.cpu
 
 INTEGERS = ["int32", "uint32", "int64", "uint64"]
 FLOATS = ["float32", "float64"]
-NUMBA_TYPE = {"int32": int32, "uint32": uint32, "int64": int64, "uint64": uint64}
+
+
+@cuda.jit(device=True)
+def atomic_add(target, i, value):
+    return cuda.atomic.add(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_sub(target, i, value):
+    return cuda.atomic.sub(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_and(target, i, value):
+    return cuda.atomic.and_(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_or(target, i, value):
+    return cuda.atomic.or_(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_xor(target, i, value):
+    return cuda.atomic.xor(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_max(target, i, value):
+    return cuda.atomic.max(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_min(target, i, value):
+    return cuda.atomic.min(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_nanmax(target, i, value):
+    return cuda.atomic.nanmax(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_nanmin(target, i, value):
+    return cuda.atomic.nanmin(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_exch(target, i, value):
+    return cuda.atomic.exch(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_inc(target, i, value):
+    return cuda.atomic.inc(target, i, value)
+
+
+@cuda.jit(device=True)
+def atomic_dec(target, i, value):
+    return cuda.atomic.dec(target, i, value)
 
 
 def global_kernel(operation):
@@ -41,18 +100,18 @@ def shared_kernel(operation, dtype):
 
 
 OPERATIONS = {
-    "add": (cuda.atomic.add, lambda a, b: a + b, INTEGERS + FLOATS),
-    "sub": (cuda.atomic.sub, lambda a, b: a - b, ["int32", "int64", *FLOATS]),
-    "and": (cuda.atomic.and_, lambda a, b: a & b, INTEGERS),
-    "or": (cuda.atomic.or_, lambda a, b: a | b, INTEGERS),
-    "xor": (cuda.atomic.xor, lambda a, b: a ^ b, INTEGERS),
-    "max": (cuda.atomic.max, max, INTEGERS + FLOATS),
-    "min": (cuda.atomic.min, min, INTEGERS + FLOATS),
-    "nanmax": (cuda.atomic.nanmax, max, INTEGERS + FLOATS),
-    "nanmin": (cuda.atomic.nanmin, min, INTEGERS + FLOATS),
-    "exch": (cuda.atomic.exch, lambda a, b: b, INTEGERS),
-    "inc": (cuda.atomic.inc, lambda a, b: a.dtype.type(0) if a >= b else a + a.dtype.type(1), ["uint32", "uint64"]),
-    "dec": (cuda.atomic.dec, lambda a, b: b if a == 0 or a > b else a - a.dtype.type(1), ["uint32", "uint64"]),
+    "add": (atomic_add, lambda a, b: a + b, INTEGERS + FLOATS),
+    "sub": (atomic_sub, lambda a, b: a - b, ["int32", "int64", *FLOATS]),
+    "and": (atomic_and, lambda a, b: a & b, INTEGERS),
+    "or": (atomic_or, lambda a, b: a | b, INTEGERS),
+    "xor": (atomic_xor, lambda a, b: a ^ b, INTEGERS),
+    "max": (atomic_max, max, INTEGERS + FLOATS),
+    "min": (atomic_min, min, INTEGERS + FLOATS),
+    "nanmax": (atomic_nanmax, max, INTEGERS + FLOATS),
+    "nanmin": (atomic_nanmin, min, INTEGERS + FLOATS),
+    "exch": (atomic_exch, lambda a, b: b, INTEGERS),
+    "inc": (atomic_inc, lambda a, b: a.dtype.type(0) if a >= b else a + a.dtype.type(1), ["uint32", "uint64"]),
+    "dec": (atomic_dec, lambda a, b: b if a == 0 or a > b else a - a.dtype.type(1), ["uint32", "uint64"]),
 }
 CASES = [(name, dtype) for name, (_, _, dtypes) in OPERATIONS.items() for dtype in dtypes]
 

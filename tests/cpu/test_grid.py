@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cpu
 @cuda.jit
 def indices(out):
     x, y, z = cuda.grid(3)
-    nx, ny, nz = cuda.gridsize(3)
+    nx, ny, _ = cuda.gridsize(3)
     if x < out.shape[0] and y < out.shape[1] and z < out.shape[2]:
         cell = out[x, y, z]
         cell[0] += 1
@@ -91,7 +91,7 @@ def test_a_grid_that_no_device_holds_at_once_cannot_have_a_barrier():
 
 @cuda.jit
 def last_block_sums(x, partial, counter, out):
-    """Each block writes its sum; the block that arrives last, told by an atomic, adds them up (CUDA guide, memory fences)."""
+    """Each block writes its sum; the block that arrives last, told by an atomic, adds them up."""
     buffer = cuda.shared.array(64, float32)
     last = cuda.shared.array(1, int32)
     i = cuda.threadIdx.x

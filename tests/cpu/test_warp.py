@@ -1,4 +1,4 @@
-"""Warp operations against the PTX ISA (shfl.sync, vote.sync, match.sync, bar.warp.sync, activemask) restated in NumPy."""
+"""Warp operations against the PTX ISA, restated in NumPy: shfl.sync, vote.sync, match.sync, bar.warp.sync, activemask."""
 
 import numpy as np
 import pytest
@@ -266,7 +266,7 @@ def test_syncwarp_orders_shared_memory_in_the_warp(schedule):
 def active(out):
     lane = cuda.laneid
     out[0, lane] = cuda.activemask()
-    if lane % 4 == 1:
+    if lane % 4 == 1:  # noqa: SIM114  two branches are the point
         out[1, lane] = cuda.activemask()
     elif lane > 20:
         out[1, lane] = cuda.activemask()
