@@ -37,7 +37,7 @@ def model_of(*operands: Any) -> RoundingModel:
 
 _function: Any
 for _function in (
-    np.reshape, np.ravel, np.transpose, np.swapaxes, np.moveaxis, np.rollaxis, np.broadcast_to, np.expand_dims,
+    np.reshape, np.ravel, np.moveaxis, np.rollaxis, np.broadcast_to, np.expand_dims,
     np.squeeze, np.flip, np.fliplr, np.flipud, np.roll, np.rot90, np.repeat, np.tile, np.tril, np.triu, np.diag,
     np.diagonal, np.take, np.take_along_axis, np.delete, np.atleast_1d, np.atleast_2d, np.atleast_3d, np.copy,
     np.resize,
@@ -50,6 +50,8 @@ for _function in (
         return a.rearranged(lambda part: np.asarray(_function(part, *args, **kwargs)))
 
     FUNCTIONS[_function] = _move
+FUNCTIONS[np.transpose] = lambda a, axes=None: a.transpose() if axes is None else a.transpose(axes)
+FUNCTIONS[np.swapaxes] = lambda a, axis1, axis2: a.swapaxes(axis1, axis2)
 if hasattr(np, "matrix_transpose"):
     FUNCTIONS[np.matrix_transpose] = lambda a: a.mT
 

@@ -131,8 +131,9 @@ def summed(
 ) -> dict[object, Shared]:
     """Return the shared errors of a sum over `axes` (not negative) of an array of `shape`.
 
-    Along its own axes a shared error adds with its signs, along others in quadrature. What is shared no longer is
-    added to `variance` in place, which has the shape of the result with the summed axes kept as 1.
+    Along its own axes a shared error adds with its signs, and keeps its name: it may meet itself again. Along others it
+    adds in quadrature; what is then shared no longer is added to `variance` in place, which has the shape of the result
+    with the summed axes kept as 1.
     """
     ndim = len(shape)
     left: dict[object, Shared] = {}
@@ -144,8 +145,8 @@ def summed(
         if others:
             total = np.sqrt((total * total).sum(axis=others, keepdims=True))
         remaining = frozenset(axis - ndim for axis in own - set(axes))
-        if remaining:
-            left[object() if others else token] = Shared(total, remaining)
-        else:
+        if others and not remaining:
             variance += total * total
+        else:
+            left[object() if others else token] = Shared(total, remaining)
     return left

@@ -4,6 +4,9 @@ Run `python -m refkit.numerics.soundness`; it prints the tables of docs/error_mo
 on tracked arrays and once in float32 with its sums in several orders. *Worst* is the largest |error| / allowed over all
 elements and orders, below 1 where the bound is sound; *width* is the median of allowed / |error| over the elements that
 have an error, in the order that is worst. A fault is planted in the float32 evaluation; its worst ratio is above 1.
+
+Measured: in float32 the worst ratio is below 0.5 and the width mostly 15 to 30 (2 to 7 where rounding is systematic);
+with bf16 storage the width is 2. The planted faults exceed the bound 200 times and more.
 """
 
 from __future__ import annotations

@@ -147,8 +147,8 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(len(self)))
 
-    T = property(lambda self: self.rearranged(np.transpose))
-    mT = property(lambda self: self.rearranged(lambda part: np.swapaxes(part, -1, -2)))
+    T = property(lambda self: self.transpose())
+    mT = property(lambda self: self.swapaxes(-1, -2))
     real = property(lambda self: self)
 
     def reshape(self, *shape: Any, order: Any = "C") -> Tracked:
@@ -156,11 +156,21 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         return self.rearranged(lambda part: np.reshape(part, target, order=order))
 
     def transpose(self, *axes: Any) -> Tracked:
-        order = axes[0] if len(axes) == 1 else (axes or None)
-        return self.rearranged(lambda part: np.transpose(part, order))
+        """Return the axes in another order, the shared errors along with them."""
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else (axes or None)
+        order = tuple(range(self.ndim))[::-1] if order is None else tuple(int(axis) % self.ndim for axis in order)
+        moved = self if not self.shared else Tracked(self.value, self.model, self.independent, self.drift)
+        result = moved.rearranged(lambda part: np.transpose(part, order))
+        for token, part in self.shared.items():
+            whole = np.broadcast_to(part.deviation, self.shape)
+            along = frozenset(order.index(axis % self.ndim) - self.ndim for axis in part.axes)
+            result.shared[token] = Shared(np.transpose(whole, order), along)
+        return result
 
     def swapaxes(self, axis1: int, axis2: int) -> Tracked:
-        return self.rearranged(lambda part: np.swapaxes(part, axis1, axis2))
+        order = list(range(self.ndim))
+        order[axis1], order[axis2] = order[axis2], order[axis1]
+        return self.transpose(order)
 
     def squeeze(self, axis: Any = None) -> Tracked:
         return self.rearranged(lambda part: np.squeeze(part, axis))

@@ -27,7 +27,7 @@ def test_nan_and_infinities_must_match():
 
 def test_the_ratio_is_never_nan():
     values = np.array([0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
-    value, got, allowed = (x.ravel() for x in np.meshgrid(values, values, np.array([0.0, 1.0, np.inf])))
+    value, got, allowed = (x.ravel() for x in np.meshgrid(values, values, np.array([0.0, 1.0, np.inf, np.nan])))
     assert not np.isnan(error_ratio(got, bounded(value, allowed))).any()
 
 

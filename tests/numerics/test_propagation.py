@@ -1,0 +1,72 @@
+"""Errors that elements share since a broadcast: they cancel or add up in later sums, as a Monte Carlo says."""
+
+import numpy as np
+import pytest
+
+from refkit.numerics.propagation import MOST_SHARED, broadcast_axes
+from refkit.numerics.rounding import RoundingModel
+from refkit.numerics.tracked import Tracked
+
+MODEL = RoundingModel()
+STD = 1e-3
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((5, 40)) + 3
+ROW = RNG.standard_normal((5, 1))
+W = RNG.standard_normal((40, 3))
+
+SUMS = {
+    "cancels": lambda x, row: (x - row - (x - row).mean(axis=1, keepdims=True)).sum(axis=1),
+    "adds up": lambda x, row: (x - row).sum(axis=1),
+    "adds up, both axes": lambda x, row: (x * row).sum(),
+    "independent over rows": lambda x, row: (x * row).sum(axis=0),
+    "through a function": lambda x, row: np.exp(x / 10 * row).sum(axis=1),
+    "negated": lambda x, row: (-(x * row) + x * row).sum(axis=1),
+    "absolute": lambda x, row: np.abs(x * row).mean(axis=1),
+    "quotient": lambda x, row: (x / (row + 9)).sum(axis=1),
+    "where": lambda x, row: np.where(X > 3, x - row, 0.0).sum(axis=1),
+    "product": lambda x, row: (x - row) @ W,
+    "product from the right": lambda x, row: W.T @ (x - row).T,
+    "kept": lambda x, row: (x[None] - row[None]).sum(axis=0).sum(axis=1),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_over_a_shared_error(name):
+    function = SUMS[name]
+    got = function(Tracked(X, MODEL), Tracked(ROW, MODEL, np.full(ROW.shape, STD**2)))
+    rng = np.random.default_rng(1)
+    samples = np.stack([function(X, ROW + STD * rng.standard_normal(ROW.shape)) for _ in range(3000)])
+    observed = samples.std(axis=0)
+    if name in ("cancels", "negated"):
+        # The two halves cancel but for the roundings, where independent errors would leave much.
+        assert np.all(observed < 1e-9)
+        assert np.all(got.deviation < 1e-3 * STD * np.sqrt(40) + 2e-5)
+        return
+    np.testing.assert_array_less(0.94 * observed, got.deviation)
+    np.testing.assert_array_less(got.deviation, 1.06 * observed + 2e-5)
+
+
+def test_the_error_of_a_mean_cancels_in_the_sum_of_what_is_centred():
+    x = Tracked(X, MODEL)
+    mean = Tracked(X.mean(axis=1, keepdims=True), MODEL, np.full((5, 1), STD**2))
+    centred = x - mean
+    # sum((x - mean)**2) has the slope -2 sum(x - mean) = 0 by the mean; independent errors would give 2 STD norm.
+    total = (centred * centred).sum(axis=1)
+    independent = 2 * STD * np.sqrt((centred.value**2).sum(axis=1))
+    assert np.all(np.sqrt(total.variance) < 0.01 * independent)
+
+
+def test_broadcast_axes_are_counted_from_the_last():
+    assert broadcast_axes((5, 1), (5, 40)) == {-1}
+    assert broadcast_axes((40,), (5, 40)) == {-2}
+    assert broadcast_axes((), (5, 40)) == {-1, -2}
+    assert broadcast_axes((5, 40), (5, 40)) == frozenset()
+    assert broadcast_axes((1, 1), (1, 1)) == frozenset()
+
+
+def test_many_shared_errors_are_bounded_in_number_and_none_is_lost():
+    x = Tracked(np.zeros((2, 3)), MODEL)
+    for _ in range(MOST_SHARED + 5):
+        x = x + Tracked(np.zeros((2, 1)), MODEL, np.full((2, 1), STD**2))
+    assert len(x.shared) == MOST_SHARED
+    np.testing.assert_allclose(x.variance, (MOST_SHARED + 5) * STD**2)
