@@ -91,11 +91,11 @@ def open_backend(name: str, *, workers: int | None = None, timeout: float | None
     from refkit.verify.backends.cpu import CpuBackend
     from refkit.verify.backends.cuda import CudaBackend, gpu_problem
 
+    if name not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"backend is {name!r}; it must be auto, cpu or cuda")
     problem = "" if name == "cpu" else gpu_problem()
     if name == "cuda" and problem:
         raise Unavailable(f"--backend cuda: {problem}")
     if name == "cpu" or problem:
         return CpuBackend(workers=workers, timeout=timeout)
-    if name in ("cuda", "auto"):
-        return CudaBackend(timeout=timeout)
-    raise ValueError(f"backend is {name!r}; it must be auto, cpu or cuda")
+    return CudaBackend(timeout=timeout)

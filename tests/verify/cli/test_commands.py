@@ -1,0 +1,214 @@
+"""The commands from the outside: exit statuses, one-line errors, files written, a failing case replayed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from refkit.records import RunRecord
+from refkit.verify.__main__ import commands, main
+
+SCALE_ROWS = """
+    import numpy as np
+    from numba import cuda
+    from refkit.verify import Dim, In, KernelSpec, Out
+
+    @cuda.jit
+    def scale_rows_kernel(x, s, y):
+        row = cuda.blockIdx.x
+        for col in range(cuda.threadIdx.x, x.shape[1], cuda.blockDim.x):
+            y[row, col] = x[row, col] * s[row]
+
+    def scale_rows(x, s, y):
+        scale_rows_kernel[x.shape[0], 128](x, s, y)
+
+    R, C = Dim("R"), Dim("C")
+
+    scale_rows_spec = KernelSpec(
+        launch=scale_rows,
+        reference=lambda x, s: x * s[:, None],
+        args=dict(x=In(R, C), s=In(R), y=Out(R, C)),
+    )
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return lambda *changes: write(tmp_path / "scale_rows.py", *changes)
+
+
+def write(path: Path, *changes: tuple[str, str]) -> Path:
+    text = textwrap.dedent(SCALE_ROWS)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+def one_line(capsys) -> str:
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+def test_every_file_with_help_is_a_command():
+    assert {"all", "fuzz", "list", "replay"} <= set(commands())
+    assert not {"options", "render", "junit", "keywords", "verification"} & set(commands())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "COMMAND"),
+        (["everything"], "invalid choice"),
+        (["all", "--fast"], "unrecognized arguments: --fast"),
+        (["all", "--backend", "tpu"], "invalid choice: 'tpu'"),
+        (["all", "--seed", "x"], "'x' is not an integer"),
+        (["all", "-j", "0"], "expected at least 1"),
+        (["fuzz"], "TARGET"),
+        (["fuzz", "missing.py"], "no such file"),
+        (["fuzz", "no.such.module"], "no module named 'no'"),
+        (["replay", "missing.json"], "there is no case file"),
+        (["list", "-k", "nothing_is_called_so"], "matches none"),
+        (["list", "-k", "a and"], "ends too early"),
+        (["all", "--json", "no/such/folder/x.json"], "there is no folder"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_status_2(file, capsys, arguments, words):
+    assert main(arguments) == 2
+    assert words in one_line(capsys)
+
+
+def test_a_backend_that_cannot_run_is_status_3(file, capsys, monkeypatch):
+    monkeypatch.setattr("refkit.verify.backends.cuda.gpu_problem", lambda: "no usable NVIDIA GPU here")
+    assert main(["fuzz", str(file()), "--backend", "cuda"]) == 3
+    assert "no usable NVIDIA GPU here" in one_line(capsys)
+
+
+def test_numbas_simulator_is_refused(file, capsys, monkeypatch):
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
+    assert main(["fuzz", str(file())]) == 2
+    assert "NUMBA_ENABLE_CUDASIM" in one_line(capsys)
+
+
+def test_traceback_shows_the_error_itself(file):
+    from refkit.verify.errors import TargetError
+
+    with pytest.raises(TargetError):
+        main(["fuzz", "missing.py", "--traceback"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ([("scale_rows_spec = KernelSpec(", "scale_rows_spec = dict(")], "no KernelSpec in it"),
+        ([("In(R), y", "In(R), z")], "scale_rows.py:17"),
+        ([("x=In(R, C), s=In", "x=In(R, C), t=In")], "scale_rows.py:17"),
+    ],
+)
+def test_a_wrong_file_is_one_line_with_its_place_and_status_2(file, capsys, changes, words):
+    assert main(["fuzz", str(file(*changes))]) == 2
+    assert words in one_line(capsys)
+
+
+def test_list_shows_what_a_file_holds(file, capsys):
+    assert main(["list", str(file()), "--json", "list.json"]) == 0
+    assert "scale_rows" in capsys.readouterr().out
+    (kernel,) = json.loads(Path("list.json").read_text())["kernels"]
+    assert (kernel["name"], kernel["direction"], kernel["precision"]) == ("scale_rows", "forward", "float32")
+    assert "accuracy" in kernel["checks"]
+    assert "accumulation" not in kernel["checks"]
+
+
+@pytest.mark.cpu
+def test_the_file_of_the_documentation_passes_and_every_result_is_written(file, capsys):
+    arguments = ["fuzz", str(file()), "--profile", "quick", "--json", "run.json", "--junit", "run.xml", "-j", "1"]
+    assert main(arguments) == 0
+    out = capsys.readouterr().out
+    assert "[1/1] scale_rows: passed" in out
+    assert "\x1b" not in out
+    run = RunRecord.from_json(json.loads(Path("run.json").read_text()))
+    assert run.summary["passed"] == 1
+    assert run.environment["numpy"]
+    assert not list(Path().glob(".run.json*"))
+    suite = ElementTree.parse("run.xml").getroot()
+    assert int(suite.attrib["tests"]) == len(run.kernels[0].checks)
+    assert suite.attrib["failures"] == "0"
+
+
+@pytest.mark.cpu
+def test_a_failing_case_is_saved_replayed_and_fixed(file, capsys):
+    target = file(("x.shape[1], cuda.blockDim", "x.shape[1] - 1, cuda.blockDim"))
+    assert main(["fuzz", str(target), "--profile", "quick", "--json", "run.json", "-j", "1", "--no-progress"]) == 1
+    assert "refkit replay .refkit/cases/" in capsys.readouterr().out
+    (check,) = [c for c in json.loads(Path("run.json").read_text())["kernels"][0]["checks"] if c["status"] == "failed"]
+    assert check["name"] == "every_output_written"
+    for changes, status, word in (([("x.shape[1], cuda", "x.shape[1] - 1, cuda")], 1, "failing"), ([], 0, "fixed")):
+        write(target, *changes)
+        command = [sys.executable, "-m", "refkit.verify", "replay", check["case_file"]]
+        again = subprocess.run(command, capture_output=True, text=True, env=environment())
+        assert (again.returncode, again.stderr) == (status, "")
+        assert f"\n{word}: " in again.stdout
+    write(target, ('C = Dim("R"), Dim("C")', 'C = Dim("R"), Dim("D")'))
+    assert main(["replay", check["case_file"]]) == 2
+    assert "has changed since this case was saved: its dims are now D, R" in one_line(capsys)
+    target.unlink()
+    assert main(["replay", check["case_file"]]) == 2
+    assert "no such file" in one_line(capsys)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(
+    ("changes", "status", "words"),
+    [
+        (
+            [("    scale_rows_kernel[x", "    raise OSError('none')\n    scale_rows_kernel[x")],
+            1,
+            ":13: the launcher raised OSError",
+        ),
+        ([("* s[row]\n\ndef", "* s[row].foo\n\ndef")], 1, "scale_rows.py:10: the kernel does not compile"),
+        ([("x * s[:, None]", "x[:-1] * s[:-1, None]")], 2, "scale_rows.py:17: the reference returned shape"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_users_line(file, capsys, changes, status, words):
+    assert main(["fuzz", str(file(*changes)), "--profile", "quick", "-j", "1"]) == status
+    captured = capsys.readouterr()
+    assert words in captured.out
+    assert (words in captured.err) == (status == 2)
+    assert "Traceback" not in captured.out + captured.err
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_writes_what_it_found(file, number):
+    slow = "import time, pathlib\n\ndef scale_rows(x, s, y):\n    pathlib.Path('started').touch(); time.sleep(0.1)\n"
+    target = file(("def scale_rows(x, s, y):\n", slow))
+    command = [sys.executable, "-u", "-m", "refkit.verify", "fuzz", str(target), "--json", "run.json", "-j", "1"]
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not Path("started").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert "(interrupted)" in out
+    run = RunRecord.from_json(json.loads(Path("run.json").read_text()))
+    assert run.interrupted
+    assert run.kernels[0].status.value == "skipped"
+
+
+def environment() -> dict[str, str]:
+    root = str(Path(__file__).resolve().parents[3])
+    return {**os.environ, "PYTHONPATH": root}

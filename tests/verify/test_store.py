@@ -1,0 +1,68 @@
+"""Failing cases on disk: whole, named by what they hold, and refused in one clear line where they are not usable."""
+
+import json
+
+import pytest
+
+from refkit.verify.case import Case
+from refkit.verify.store import CaseFileError, FailingCase, load, save, write_atomically
+
+CASE = Case(dims={"R": 2, "C": 3}, config={"block": 64}, layouts={"x": "strided"}, scalars={"eps": 0.1}, seed=5)
+
+
+def failing(**more) -> FailingCase:
+    fields = {
+        "target": "k.py",
+        "name": "scale",
+        "check": "accuracy",
+        "examined_by": "layouts",
+        "case": CASE,
+        "seed": 3,
+        "backend": "cpu",
+        "message": "y[0] is nan",
+    }
+    return FailingCase.of(**{**fields, **more})
+
+
+def test_a_case_comes_back_as_it_was(tmp_path):
+    path = save(failing(), tmp_path / "new" / "folder")
+    assert load(path) == failing()
+    assert json.loads(path.read_text())["versions"]["numpy"]
+
+
+def test_the_same_case_is_one_file_and_another_is_another(tmp_path):
+    assert save(failing(), tmp_path) == save(failing(message="told differently"), tmp_path)
+    assert save(failing(check="layouts"), tmp_path) != save(failing(), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "there is no case file"),
+        ("{", "is not a case file"),
+        ("[]", "not a case file of schema 1"),
+        ('{"schema": 2}', "not a case file of schema 1"),
+        ('{"schema": 1, "target": "k.py"}', "not a complete case file"),
+        ('{"schema": 1, "target": "", "spec": "a", "check": "b", "case": {"dims": 3}}', "not a complete case file"),
+    ],
+)
+def test_an_unusable_file_is_one_clear_line(tmp_path, text, words):
+    path = tmp_path / "case.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(CaseFileError, match=words) as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(path, "new \ud800")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+    write_atomically(path, "new")
+    assert path.read_text() == "new"
