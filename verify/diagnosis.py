@@ -209,9 +209,8 @@ def _axis_pattern(e: Evidence, axis: int) -> str:
         return f"only {which} {name} is wrong" + ("" if which != "one" else f" (number {hit[0]})")
     if len(hit) == size - 1 and size > 2:
         spared = int(np.setdiff1d(np.arange(size), hit)[0])
-        which = {0: "the first", size - 1: "the last"}.get(spared)
-        if which:
-            return f"every {name} but {which} is wrong"
+        if spared in (0, size - 1):
+            return f"every {name} but the {'first' if spared == 0 else 'last'} is wrong"
     steps = np.unique(np.diff(hit))
     start, end = int(hit[0]), int(hit[-1])
     if len(steps) > 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import hypothesis
 from hypothesis import strategies as st
@@ -43,7 +44,7 @@ class _Enough(Exception):
     """Ends the drawing once the cases are together."""
 
 
-def quiet_settings(**more: object) -> hypothesis.settings:
+def quiet_settings(**more: Any) -> hypothesis.settings:
     """Settings under which hypothesis stores nothing, prints nothing, and judges neither speed nor filtering."""
     return hypothesis.settings(
         database=None,

@@ -239,9 +239,9 @@ class _KernelRun:
                 return
             if check.enough([seen for _, seen in progress.examinations]):
                 break
-        finding = check.conclude([seen for _, seen in progress.examinations])
-        if finding is not None:
-            self._note(_Found(finding, progress.plan.cases[0], check.name, 0, shrunk=True))
+        conclusion = check.conclude([seen for _, seen in progress.examinations])
+        if conclusion is not None:
+            self._note(_Found(conclusion, progress.plan.cases[0], check.name, 0, shrunk=True))
 
     def _note(self, found: _Found) -> None:
         finding = found.finding

@@ -53,7 +53,7 @@ class Backend(Protocol):
 
     name: str
 
-    def active(self) -> AbstractContextManager[None]:
+    def active(self) -> AbstractContextManager[Any]:
         """A context inside which targets are imported and launches run on this backend."""
         ...
 

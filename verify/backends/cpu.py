@@ -45,7 +45,7 @@ class CpuBackend:
         self.workers = 1 if workers is None else workers
         self.timeout = DEFAULT_TIMEOUT if timeout is None else timeout
 
-    def active(self) -> AbstractContextManager[None]:
+    def active(self) -> AbstractContextManager[Any]:
         """Emulation on: `numba.cuda` needs no driver, and eagerly typed kernels import."""
         from refkit.cpu import emulate
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -131,7 +131,11 @@ def _table(kernels: Sequence[KernelRecord], width: int) -> Table:
     for heading in ("cases", "worst ratio", "sensitivity", "s") if roomy else ("cases",):
         table.add_column(heading, justify="right")
     for kernel in kernels:
-        row = [Text(kernel.name), Text(kernel.status.value, STYLES[kernel.status]), str(kernel.cases)]
+        row: list[RenderableType] = [
+            Text(kernel.name),
+            Text(kernel.status.value, STYLES[kernel.status]),
+            str(kernel.cases),
+        ]
         if roomy:
             row += [_figure(_worst_ratio(kernel)), _figure(_sensitivity(kernel)), f"{kernel.seconds:.1f}"]
         table.add_row(*row)
