@@ -13,14 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from refkit.cpu.device_library import approximate, arithmetic, elementary, integers, shims, special
+from refkit.cpu.device_library import approximate, arithmetic, bitcode, elementary, integers, shims, special
+from refkit.cpu.device_library.bitcode import find_libdevice
 from refkit.cpu.device_library.build import DeviceFunction, render
 
-__all__ = ["UnknownDeviceFunction", "definitions", "is_known", "known_libdevice_functions"]
+__all__ = ["UnknownDeviceFunction", "definitions", "find_libdevice", "is_known", "known_libdevice_functions"]
 
 _LIBDEVICE: dict[str, DeviceFunction] = (
     integers.FUNCTIONS | arithmetic.FUNCTIONS | elementary.FUNCTIONS | special.FUNCTIONS | approximate.FUNCTIONS
 )
+
+
+# What libdevice computes in its own way; everything else is exact, and one meaning serves both routes.
+_INEXACT = frozenset(elementary.FUNCTIONS | special.FUNCTIONS | approximate.FUNCTIONS)
 
 
 class UnknownDeviceFunction(LookupError):
@@ -65,4 +70,10 @@ def definitions(names: Iterable[str], *, libdevice: Path | None = None) -> str:
     Raises:
         UnknownDeviceFunction: names the first symbol that has no host meaning.
     """
-    return render({name: _resolve(name) for name in sorted(set(names))})
+    wanted = sorted(set(names))
+    if libdevice is None:
+        return render({name: _resolve(name) for name in wanted})
+    theirs = bitcode.names(libdevice)
+    taken = [name for name in wanted if name in theirs and (name in _INEXACT or name not in _LIBDEVICE)]
+    own = render({name: _resolve(name) for name in wanted if name not in taken})
+    return bitcode.merge(own, bitcode.definitions(taken, libdevice))

@@ -30,6 +30,12 @@ def approximate(b: ir.IRBuilder, name: str, x: ir.Value) -> ir.Value:
     return b.fptrunc(result, F32)
 
 
+def flush(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """A subnormal float as a zero of its sign."""
+    tiny = b.fcmp_ordered("<", fabs(b, x), constant(F32, 2.0**-126))
+    return b.select(tiny, intrinsic(b, "copysign", constant(F32, 0.0), x), x)
+
+
 def divide(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
     """PTX `div.approx.f32`: x * (1 / y), and 0 (NaN for an infinite x) where 2^126 < |y| < 2^128."""
     size = fabs(b, y)

@@ -94,7 +94,10 @@ def rhypot(b: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _quarter_turn(b: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-    """sin(pi r), cos(pi r) and n mod 4, where 2 x = n + 2 r exactly and |r| <= 1/4; NaN for an infinite x."""
+    """sin(pi r), cos(pi r) and n mod 4, where 2 x = n + 2 r exactly and |r| <= 1/4."""
+    # From 2^54 on every double is an even integer, whole turns; twice the largest would overflow.
+    huge = b.fcmp_ordered(">=", fabs(b, x), constant(F64, 2.0**54))
+    x = b.select(huge, constant(F64, 0.0), x)
     n = intrinsic(b, "rint", b.fmul(x, constant(F64, 2.0)))
     r = fma(b, n, constant(F64, -0.5), x)
     angle = b.fmul(r, constant(F64, 3.141592653589793))

@@ -99,7 +99,8 @@ def _functions() -> dict[str, DeviceFunction]:
         add(prefix + "sad", I32, 3, lambda b, x, y, z, s=signed: b.add(absolute_difference(b, x, y, s), z))
         add(prefix + "hadd", I32, 2, lambda b, x, y, s=signed: average(b, x, y, s, up=False))
         add(prefix + "rhadd", I32, 2, lambda b, x, y, s=signed: average(b, x, y, s, up=True))
-    add("byte_perm", I32, 3, permute_bytes)
+    # CUDA's __byte_perm takes the low three bits of a selector's nibble, where prmt takes four.
+    add("byte_perm", I32, 3, lambda b, x, y, s: permute_bytes(b, x, y, b.and_(s, constant(I32, 0x7777))))
     return table
 
 

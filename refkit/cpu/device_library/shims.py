@@ -1,70 +1,21 @@
 """The C++ shims through which numba-cuda calls the half-precision headers (cuda_fp16.h, cuda_bf16.h).
 
-Every shim is `i32 f(ptr result, ptr argument...)`: results and arguments lie behind pointers, and the i32 is 0. What a
-shim computes follows from its symbol (`mangling.py`): a name, and the C++ types it takes. A type is a row of
-equal components, so that the functions of pairs (`__hadd2`) are those of single numbers, applied to each.
+What a shim computes follows from its symbol (`mangling.py`): a name, and the C++ types it takes. The functions of pairs
+(`__hadd2`) are those of single numbers (`__hadd`), applied to each component.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from llvmlite import ir
 
-from refkit.cpu.device_library import rounding, small_floats
-from refkit.cpu.device_library.build import (
-    F32,
-    F64,
-    I8,
-    I16,
-    I32,
-    I64,
-    POINTER,
-    DeviceFunction,
-    constant,
-    from_bits,
-    is_nan,
-)
-from refkit.cpu.device_library.floats import FLOAT32, FLOAT64, Format, narrow, widen
+from refkit.cpu.device_library import fp8, small_floats
+from refkit.cpu.device_library.abi import TYPES, Components, CType, convert, load, shim_function, store
+from refkit.cpu.device_library.build import I8, I16, I32, POINTER, DeviceFunction, constant, is_nan
+from refkit.cpu.device_library.floats import Format, widen
 from refkit.cpu.device_library.mangling import Shim, demangle
 
-
-@dataclass(frozen=True)
-class CType:
-    """How a C++ type lies in memory: the LLVM type of a component, how many, and what the bits mean."""
-
-    component: ir.Type
-    count: int = 1
-    format: Format | None = None
-    signed: bool = True
-
-    @property
-    def half(self) -> Format:
-        """The format of a type that is known to be of half precision."""
-        assert self.format is not None
-        return self.format
-
-
-_INTEGERS = {
-    "signed char": (I8, True),
-    "char": (I8, True),
-    "unsigned char": (I8, False),
-    "short": (I16, True),
-    "unsigned short": (I16, False),
-    "int": (I32, True),
-    "unsigned int": (I32, False),
-    "long": (I64, True),
-    "unsigned long": (I64, False),
-    "long long": (I64, True),
-    "unsigned long long": (I64, False),
-}
-_TYPES = {name: CType(type_, signed=signed) for name, (type_, signed) in _INTEGERS.items()}
-_TYPES |= {"float": CType(F32), "double": CType(F64), "float2": CType(F32, 2), "bool": CType(I8, signed=False)}
-for _name, _format in small_floats.FORMATS.items():
-    _TYPES[_name] = _TYPES[_name + "_raw"] = CType(I16, 1, _format)
-    _TYPES[_name + "2"] = _TYPES[_name + "2_raw"] = CType(I16, 2, _format)
 # In the names of conversion functions (`__bfloat162uint_rn`) the types are written differently.
 _WORDS = {
     "float": "float",
@@ -105,52 +56,6 @@ _COMPONENTS = {
 _OPERATORS = {"+": "__hadd", "-": "__hsub", "*": "__hmul", "/": "__hdiv", "unary -": "__hneg"}
 _RELATIONS = {"==": "eq", "!=": "neu", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 
-Components = list[ir.Value]
-Body = Callable[[ir.IRBuilder, tuple[ir.Value, ...]], None]
-
-
-def convert(b: ir.IRBuilder, x: ir.Value, source: CType, target: CType, mode: str) -> ir.Value:
-    """One component converted with a single rounding; to an integer it saturates."""
-    if source == target:
-        return x
-    number = source.component in (F32, F64) or source.format is not None
-    if source.format is not None:
-        x = widen(b, x, source.format)
-    if target.format is not None:
-        return (
-            narrow(b, x, target.format, mode)
-            if number
-            else rounding.from_integer(b, x, source.signed, target.format, mode)
-        )
-    if target.component in (F32, F64):
-        if not number:
-            exact = FLOAT32 if target.component == F32 else FLOAT64
-            return from_bits(b, rounding.from_integer(b, x, source.signed, exact, mode))
-        if x.type == target.component:
-            return x
-        return b.fpext(x, F64) if target.component == F64 else from_bits(b, narrow(b, x, FLOAT32, mode))
-    return rounding.to_integer(b, x, target.component.width, target.signed, mode)
-
-
-def load(b: ir.IRBuilder, pointer: ir.Value, type_: CType) -> Components:
-    """The components of the object behind a pointer."""
-    places = (b.gep(pointer, [constant(I32, i)], source_etype=type_.component) for i in range(type_.count))
-    return [b.load(place, typ=type_.component) for place in places]
-
-
-def store(b: ir.IRBuilder, values: Components, pointer: ir.Value, type_: CType) -> None:
-    """Writes the components of an object."""
-    for i, value in enumerate(values):
-        b.store(value, b.gep(pointer, [constant(I32, i)], source_etype=type_.component))
-
-
-def _function(count: int, body: Body) -> DeviceFunction:
-    def emit(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> ir.Value:
-        body(b, arguments)
-        return constant(I32, 0)
-
-    return DeviceFunction(I32, (POINTER,) * count, emit)
-
 
 def _copied(shim: Shim, source: CType, target: CType, result: int, mode: str = "rn") -> DeviceFunction:
     """A shim whose last argument, converted, is its result; `result` is the parameter that receives it."""
@@ -159,28 +64,29 @@ def _copied(shim: Shim, source: CType, target: CType, result: int, mode: str = "
         values = [convert(b, x, source, target, mode) for x in load(b, arguments[-1], source)]
         store(b, values, arguments[result], target)
 
-    return _function(result + 2, body)
+    return shim_function(result + 2, body)
 
 
 def _constructor(shim: Shim) -> DeviceFunction | None:
-    """`C(ignored, self, arguments...)`; without arguments the object stays as it is, as in C++."""
-    target = _TYPES.get(shim.name)
-    types = [_TYPES[p] for p in shim.parameters if p in _TYPES]
+    """`C(ignored, self, arguments...)`, of fp8 without the first; with no argument the object stays as it is."""
+    target = TYPES.get(shim.name)
+    types = [TYPES[p] for p in shim.parameters if p in TYPES]
     if target is None or len(types) < len(shim.parameters):
         return None
+    this = 0 if target.component == I8 else 1
     if not types:
-        return _function(2, lambda b, arguments: None)
+        return shim_function(this + 1, lambda b, arguments: None)
     if len(types) == 1:
-        return _copied(shim, types[0], target, 1)
+        return _copied(shim, types[0], target, this)
 
     def body(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> None:
-        store(b, [load(b, p, t)[0] for p, t in zip(arguments[2:], types)], arguments[1], target)
+        store(b, [load(b, p, t)[0] for p, t in zip(arguments[this + 1 :], types)], arguments[this], target)
 
-    return _function(2 + len(types), body)
+    return shim_function(this + 1 + len(types), body)
 
 
 def _conversion(shim: Shim) -> DeviceFunction | None:
-    source, target = _TYPES.get(shim.parameters[0]), _TYPES.get(shim.name)
+    source, target = TYPES.get(shim.parameters[0]), TYPES.get(shim.name)
     if source is None or target is None:
         return None
     if shim.name != "bool":
@@ -188,10 +94,10 @@ def _conversion(shim: Shim) -> DeviceFunction | None:
 
     def body(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> None:
         (x,) = load(b, arguments[1], source)
-        nonzero = b.icmp_unsigned("!=", b.and_(x, constant(I16, 0x7FFF)), constant(I16, 0))
-        b.store(b.zext(nonzero, I8), arguments[0])
+        magnitude = b.and_(x, constant(x.type, 2 ** (x.type.width - 1) - 1))
+        b.store(b.zext(b.icmp_unsigned("!=", magnitude, constant(x.type, 0)), I8), arguments[0])
 
-    return _function(2, body)
+    return shim_function(2, body)
 
 
 def _elementwise(emit: small_floats.Scalar, type_: CType, count: int, assign: bool = False) -> DeviceFunction:
@@ -204,7 +110,7 @@ def _elementwise(emit: small_floats.Scalar, type_: CType, count: int, assign: bo
         if assign:
             store(b, values, arguments[1], type_)
 
-    return _function(1 + count, body)
+    return shim_function(1 + count, body)
 
 
 def _comparison(name: str, type_: CType, form: str) -> DeviceFunction | None:
@@ -227,7 +133,7 @@ def _comparison(name: str, type_: CType, form: str) -> DeviceFunction | None:
         else:
             store(b, _as_numbers(b, truths, type_), result, type_)
 
-    return _function(3, body)
+    return shim_function(3, body)
 
 
 def _as_numbers(b: ir.IRBuilder, truths: Components, type_: CType) -> Components:
@@ -236,7 +142,7 @@ def _as_numbers(b: ir.IRBuilder, truths: Components, type_: CType) -> Components
 
 
 def _operator(shim: Shim) -> DeviceFunction | None:
-    type_ = _TYPES.get(shim.parameters[0])
+    type_ = TYPES.get(shim.parameters[0])
     if type_ is None or type_.format is None:
         return None
     if shim.name in _RELATIONS:
@@ -250,10 +156,12 @@ def _operator(shim: Shim) -> DeviceFunction | None:
 
 def _free_function(shim: Shim) -> DeviceFunction | None:
     name, count = shim.name, len(shim.parameters)
+    if name.startswith("__nv_cvt_"):
+        return fp8.conversion_function(name)
     if name in _COMPONENTS:
         return _component_function(shim)
     if match := _CONVERSION.fullmatch(name):
-        source, target = (_TYPES[_WORDS[word]] for word in match.group(1, 2))
+        source, target = (TYPES[_WORDS[word]] for word in match.group(1, 2))
         return _copied(shim, source, target, 0, match.group(3) or "rn")
     if match := _REINTERPRETATION.fullmatch(name):
         return _copied(shim, CType(I16), CType(I16), 0)
@@ -263,7 +171,7 @@ def _free_function(shim: Shim) -> DeviceFunction | None:
         return _memory(shim, stores=True)
     if name == "atomicAdd":
         return _atomic_add(shim)
-    type_ = _TYPES.get(shim.parameters[0]) if shim.parameters else None
+    type_ = TYPES.get(shim.parameters[0]) if shim.parameters else None
     if type_ is None or type_.format is None:
         return None
     return _half_function(_single_name(name, type_.count), name, type_, count)
@@ -283,7 +191,9 @@ def _half_function(single: str, name: str, type_: CType, count: int) -> DeviceFu
     if single == "__hcmadd":
         return _complex_multiply_add(type_)
     if single == "__hisinf":
-        return _function(2, lambda b, a: b.store(small_floats.infinity_sign(b, format_, *load(b, a[1], type_)), a[0]))
+        return shim_function(
+            2, lambda b, a: b.store(small_floats.infinity_sign(b, format_, *load(b, a[1], type_)), a[0])
+        )
     if single == "__hisnan":
         return _is_nan(type_)
     emit = small_floats.arithmetic_function(single, format_)
@@ -303,7 +213,7 @@ def _is_nan(type_: CType) -> DeviceFunction:
         else:
             store(b, _as_numbers(b, truths, type_), arguments[0], type_)
 
-    return _function(2, body)
+    return shim_function(2, body)
 
 
 def _complex_multiply_add(type_: CType) -> DeviceFunction:
@@ -316,12 +226,12 @@ def _complex_multiply_add(type_: CType) -> DeviceFunction:
         imaginary = fused(ai, br, fused(ar, bi, ci))
         store(b, [real, imaginary], arguments[0], type_)
 
-    return _function(4, body)
+    return shim_function(4, body)
 
 
 def _component_function(shim: Shim) -> DeviceFunction | None:
     result_name, picks = _COMPONENTS[shim.name]
-    target, sources = _TYPES[result_name], [_TYPES[p] for p in shim.parameters]
+    target, sources = TYPES[result_name], [TYPES[p] for p in shim.parameters]
 
     def body(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> None:
         objects = [load(b, p, t) for p, t in zip(arguments[1:], sources)]
@@ -332,12 +242,12 @@ def _component_function(shim: Shim) -> DeviceFunction | None:
         ]
         store(b, values, arguments[0], target)
 
-    return _function(1 + len(sources), body)
+    return shim_function(1 + len(sources), body)
 
 
 def _memory(shim: Shim, stores: bool) -> DeviceFunction | None:
     """Loads and stores with a cache hint: the pointer itself lies behind a pointer."""
-    type_ = _TYPES.get(shim.parameters[0].removesuffix("*"))
+    type_ = TYPES.get(shim.parameters[0].removesuffix("*"))
     if type_ is None:
         return None
 
@@ -346,12 +256,12 @@ def _memory(shim: Shim, stores: bool) -> DeviceFunction | None:
         source, target = (arguments[2], address) if stores else (address, arguments[0])
         store(b, load(b, source, type_), target, type_)
 
-    return _function(3 if stores else 2, body)
+    return shim_function(3 if stores else 2, body)
 
 
 def _atomic_add(shim: Shim) -> DeviceFunction | None:
     """*address += value by compare-and-swap; gives the old value. A pair's two sums are atomic each for itself."""
-    type_ = _TYPES.get(shim.parameters[0].removesuffix("*"))
+    type_ = TYPES.get(shim.parameters[0].removesuffix("*"))
     if type_ is None or type_.format is None:
         return None
     format_ = type_.format
@@ -363,7 +273,7 @@ def _atomic_add(shim: Shim) -> DeviceFunction | None:
             place, result = (b.gep(p, [constant(I32, i)], source_etype=I16) for p in (address, arguments[0]))
             b.store(_swap_until_added(b, place, value, format_), result)
 
-    return _function(3, body)
+    return shim_function(3, body)
 
 
 def _swap_until_added(b: ir.IRBuilder, place: ir.Value, value: ir.Value, format_: Format) -> ir.Value:

@@ -45,6 +45,7 @@ class Frame:
         self.uses_thread = False
         self.types: dict[str, ir.Type] = {}
         self.values: dict[str, ir.Value] = {}
+        self.carry: ir.Value = constant(I1, 0)  # the condition code CC.CF of extended-precision arithmetic
         self._guard: ir.Value | None = None
 
     @property

@@ -15,10 +15,7 @@ def signed(x, bits):
 def byte_perm(x, y, selector):
     both, result = (y << 32) | x, 0
     for place in range(4):
-        nibble = selector >> 4 * place & 15
-        byte = both >> 8 * (nibble & 7) & 255
-        byte = (255 if byte & 128 else 0) if nibble & 8 else byte
-        result |= byte << 8 * place
+        result |= (both >> 8 * (selector >> 4 * place & 7) & 255) << 8 * place
     return result
 
 

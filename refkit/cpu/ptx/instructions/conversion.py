@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from refkit.cpu.device_library import arithmetic, rounding
+from refkit.cpu.device_library import approximate, arithmetic, rounding
 from refkit.cpu.device_library.build import F32, F64, I8, I16, I32, I64, constant, from_bits, intrinsic
 from refkit.cpu.device_library.floats import (
     BFLOAT16,
@@ -19,7 +19,7 @@ from refkit.cpu.device_library.floats import (
     widen,
 )
 from refkit.cpu.ptx.frame import Frame
-from refkit.cpu.ptx.instructions.floating import flush, to_tf32
+from refkit.cpu.ptx.instructions.floating import to_tf32
 from refkit.cpu.ptx.parse import Instruction, UnknownInstruction, ptx_type
 from refkit.cpu.ptx.registry import register
 
@@ -39,7 +39,7 @@ def _convert(frame: Frame, instruction: Instruction) -> None:
     to, source = instruction.parts[-2:]
     x = frame.read(instruction.operands[1], ptx_type(source))
     if "ftz" in instruction.parts and source == "f32":
-        x = flush(b, x)
+        x = approximate.flush(b, x)
     if source in _SMALL:
         x = widen(b, x, _SMALL[source])
     if to[0] in "us":
@@ -81,7 +81,7 @@ def _to_number(b: ir.IRBuilder, x: ir.Value, source: str, to: str, instruction: 
     elif x.type == F64:
         x = b.fptrunc(x, F32) if mode == "rn" else from_bits(b, narrow(b, x, FLOAT32, mode))
     x = _saturated(b, x, instruction)
-    return flush(b, x) if "ftz" in instruction.parts and x.type == F32 else x
+    return approximate.flush(b, x) if "ftz" in instruction.parts and x.type == F32 else x
 
 
 def _saturated(b: ir.IRBuilder, x: ir.Value, instruction: Instruction) -> ir.Value:

@@ -43,23 +43,17 @@ _ROUNDED: dict[str, Callable[..., ir.Value]] = {
 _SMALL = {"f16": FLOAT16, "bf16": BFLOAT16, "f16x2": FLOAT16, "bf16x2": BFLOAT16}
 
 
-def flush(b: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """A subnormal float as a zero of its sign."""
-    tiny = b.fcmp_ordered("<", fabs(b, x), constant(F32, 2.0**-126))
-    return b.select(tiny, intrinsic(b, "copysign", constant(F32, 0.0), x), x)
-
-
 def _sources(frame: Frame, instruction: Instruction) -> list[ir.Value]:
     type_ = ptx_type(instruction.parts[-1])
     values = [frame.read(o, type_) for o in instruction.operands[1:]]
     if "ftz" in instruction.parts and type_ == F32:
-        return [flush(frame.b, v) for v in values]
+        return [approximate.flush(frame.b, v) for v in values]
     return values
 
 
 def _finish(frame: Frame, instruction: Instruction, value: ir.Value) -> None:
     if "ftz" in instruction.parts and value.type == F32:
-        value = flush(frame.b, value)
+        value = approximate.flush(frame.b, value)
     if "sat" in instruction.parts:
         value = arithmetic.saturate(frame.b, value)
     frame.write(instruction.operands[0], value)

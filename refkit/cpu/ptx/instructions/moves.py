@@ -6,6 +6,7 @@ import re
 
 from llvmlite import ir
 
+from refkit.cpu.device_library import approximate
 from refkit.cpu.device_library.build import (
     F32,
     F64,
@@ -18,7 +19,6 @@ from refkit.cpu.device_library.build import (
     is_nan,
 )
 from refkit.cpu.ptx.frame import Frame
-from refkit.cpu.ptx.instructions.floating import flush
 from refkit.cpu.ptx.parse import Instruction, UnknownInstruction, ptx_type, split
 from refkit.cpu.ptx.registry import register
 
@@ -142,7 +142,7 @@ def _set_predicate(frame: Frame, instruction: Instruction) -> None:
     name = instruction.parts[-1]
     x, y = (frame.read(o, ptx_type(name)) for o in instruction.operands[1:3])
     if "ftz" in instruction.parts:
-        x, y = flush(b, x), flush(b, y)
+        x, y = approximate.flush(b, x), approximate.flush(b, y)
     true = _compared(b, instruction.parts[1], x, y, name.startswith("s"))
     first, _, second = instruction.operands[0].partition("|")
     combine = {"and": b.and_, "or": b.or_, "xor": b.xor}.get(instruction.parts[2])
