@@ -8,12 +8,13 @@ from types import TracebackType
 from typing import Any
 
 from numba.core import config
+from numba.cuda.core import callconv
 from numba.cuda.cudadrv import devicearray, nvvm
 from numba.cuda.cudadrv import devices as numba_devices
 from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.cudadrv import runtime as numba_runtime
 
-from . import active, dispatch, host_api
+from . import active, dispatch, frontend, host_api
 from .device_array import DeviceArray, DeviceRecord
 from .settings import Settings
 from .transfers import auto_device
@@ -114,6 +115,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (devicearray, "DeviceRecord", DeviceRecord),
         (devicearray, "auto_device", auto_device),
         (nvvm, "is_available", lambda: True),
+        (callconv._MinimalCallHelper, "_add_exception", frontend.number_exception),
         (numba_runtime.Runtime, "get_version", lambda self: (13, 0)),
         *dispatch.patches(),
     ]

@@ -4,17 +4,21 @@ No GPU, driver or NVVM is needed: the frontend stops at IR text. Another fronten
 """
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from numba.cuda import compiler, types
-from numba.cuda.core import sigutils
+from llvmlite import ir
+from numba.cuda import cgutils, compiler, types
+from numba.cuda.core import callconv, sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.cudadrv import nvvm
 from numba.cuda.cudadrv.nvvm import llvm_replace
 
 COMPUTE_CAPABILITY = (9, 0)
+_WORD = ir.IntType(64)
+_BYTE_POINTER = ir.IntType(8).as_pointer()
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,27 @@ class KernelIR:
     modules: tuple[str, ...]
     entry: str
     argument_types: tuple[Any, ...]
-    exceptions: dict[int, tuple[Any, Any, Any]]  # code -> (class, arguments, (function, file, line))
     foreign: tuple[str, ...]  # names of linked code that is neither Python nor one of numba-cuda's own headers
+
+
+_exceptions: dict[int, tuple[Any, Any, Any]] = {}  # code -> (class, arguments, (function, file, line))
+
+
+def number_exception(helper: Any, kind: Any, arguments: Any, location: Any) -> int:
+    """A code for an exception that compiled code raises; takes the place of a method of Numba's.
+
+    Numba counts the exceptions of each function from 1, so that a kernel mistakes a device function's for its own; and
+    the code is part of the machine code, so it has to be the same in every process.
+    """
+    digest = hashlib.sha256(repr((kind, arguments, location)).encode()).digest()
+    code = int.from_bytes(digest[:4], "little") >> 1 | 1
+    helper.exceptions[code] = _exceptions[code] = (kind, arguments, location)
+    return code
+
+
+def exception_of(code: int) -> tuple[Any, Any, Any]:
+    """`(class, arguments, (function, file, line))` of an exception code."""
+    return _exceptions.get(code, (RuntimeError, (f"exception code {code}",), None))
 
 
 class _EmulatedDevice:
@@ -35,32 +58,39 @@ class _EmulatedDevice:
 
 @contextlib.contextmanager
 def without_driver() -> Iterator[None]:
-    """Lets the frontend ask for the current device where there is no driver: it wants the compute capability alone."""
+    """Lets the frontend ask for the current device where there is no driver: it wants the compute capability alone.
+
+    Inside, exceptions are numbered by `number_exception`.
+    """
     from numba.cuda import dispatcher
 
-    original = dispatcher.get_current_device
+    device, number = dispatcher.get_current_device, callconv._MinimalCallHelper._add_exception
     dispatcher.get_current_device = lambda: _EmulatedDevice
+    callconv._MinimalCallHelper._add_exception = number_exception
     try:
         yield
     finally:
-        dispatcher.get_current_device = original
+        dispatcher.get_current_device = device
+        callconv._MinimalCallHelper._add_exception = number
 
 
 @global_compiler_lock
-def kernel_ir(function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False) -> KernelIR:
+def kernel_ir(
+    function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False, debug: bool = False
+) -> KernelIR:
     """Compiles a kernel's Python function for the given argument types, to IR text.
 
-    Exceptions are always recorded (as with `debug=True`), at full optimisation. Raises what the frontend raises,
-    `numba.core.errors.TypingError` among them.
+    Exceptions are always recorded. debug: divisions by zero raise, too, as they do in Numba's debug mode. Raises what
+    the frontend raises, `numba.core.errors.TypingError` among them.
     """
     signature = types.void(*argument_types)
     arguments, return_type = sigutils.normalize_signature(signature)
-    with without_driver():
+    with without_driver(), _bounds_calls() if bounds else contextlib.nullcontext():
         result = compiler.compile_cuda(
             function,
             return_type,
             arguments,
-            debug=False,
+            debug=debug,
             lineinfo=True,
             fastmath=fastmath,
             nvvm_options={"fastmath": fastmath, "opt": 3},
@@ -77,7 +107,6 @@ def kernel_ir(function: Callable[..., None], argument_types: tuple[Any, ...], *,
         modules=modules,
         entry=result.fndesc.llvm_func_name,
         argument_types=tuple(arguments),
-        exceptions=dict(result.call_helper.exceptions) if result.call_helper else {},
         foreign=tuple(sorted(_foreign(item) for item in library._linking_files if _foreign(item))),
     )
 

@@ -36,7 +36,6 @@ class CompiledKernel:
     shared_bytes: int  # static
     stack_bytes: int
     sites: tuple[tuple[str, int], ...]
-    exceptions: dict[int, tuple[Any, Any, Any]]
     code: engine.LoadedModule
 
 
@@ -69,7 +68,6 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
         shared_bytes=lowered.translation.shared_bytes,
         stack_bytes=stack_bytes,
         sites=tuple(lowered.translation.sites),
-        exceptions=lowered.exceptions,
         code=code,
     )
 
@@ -156,15 +154,21 @@ class KernelCache:
         self._compiled: dict[Any, CompiledKernel] = {}
 
     def get(
-        self, function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool, scheduled: bool
+        self,
+        function: Callable[..., None],
+        argument_types: tuple[Any, ...],
+        *,
+        fastmath: bool,
+        debug: bool,
+        scheduled: bool,
     ) -> CompiledKernel:
         """The compiled kernel, compiled on first use."""
-        key = (function, argument_types, fastmath)
+        key = (function, argument_types, fastmath, debug)
         with self._lock:
             kernel = self._compiled.get((key, scheduled))
             if kernel is None:
                 if key not in self._lowered:
-                    self._lowered[key] = lower(function, argument_types, fastmath=fastmath)
+                    self._lowered[key] = lower(function, argument_types, fastmath=fastmath, debug=debug)
                 kernel = self._compiled[key, scheduled] = generate(self._lowered[key], scheduled=scheduled)
                 if kernel.fibers:
                     self._compiled[key, True] = kernel

@@ -1,5 +1,6 @@
 """One launch: arguments packed, control blocks filled, workers run, faults turned into exceptions."""
 
+import dataclasses
 import os
 import time
 from concurrent.futures import Future, wait
@@ -10,6 +11,7 @@ import numpy as np
 from . import packing, printing
 from .device import ATTRIBUTES, resident_blocks
 from .faults import Deadlock, KernelException, KernelFault, LaunchConfigurationError, NoProgress, Position
+from .frontend import exception_of
 from .kernel import CompiledKernel, KernelCache
 from .runtime import layout
 from .settings import Settings
@@ -37,10 +39,13 @@ def launch(
     where the kernel does not compile for these arguments.
     """
     types = packing.argument_types(dispatcher, arguments)
+    debug = bool(dispatcher.targetoptions.get("debug"))
+    settings = dataclasses.replace(settings, always_raise=settings.always_raise or debug)
     kernel = _kernels.get(
         dispatcher.py_func,
         types,
         fastmath=bool(dispatcher.targetoptions.get("fastmath")),
+        debug=debug,
         scheduled=settings.schedule is not None,
     )
     packed = packing.pack(kernel.argument_types, arguments)
@@ -183,7 +188,7 @@ class _Run:
     def _raise_exception(self, code: int) -> None:
         if not self.settings.always_raise:
             return
-        kind, arguments, location = self.kernel.exceptions.get(code, (RuntimeError, (f"code {code}",), None))
+        kind, arguments, location = exception_of(code)
         thread = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_THREAD]), self.block)
         block = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_BLOCK]), self.grid)
         exception = kind(*(arguments or ()))

@@ -37,11 +37,11 @@ class LoweredKernel:
     file: str
     line: int
     argument_types: tuple[Any, ...]
-    exceptions: dict[int, tuple[Any, Any, Any]]
     translation: translate.Translation
     text: str
     waits: bool  # threads wait for each other at a barrier or a warp operation
     spins: bool  # a loop waits for other threads' atomics
+    watched: bool = False  # instrumented for the sanitizers
 
     @property
     def grid_barrier(self) -> bool:
@@ -49,7 +49,9 @@ class LoweredKernel:
         return "cudaCGSynchronize" in self.translation.uses
 
 
-def lower(function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False) -> LoweredKernel:
+def lower(
+    function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False, debug: bool = False
+) -> LoweredKernel:
     """Lowers a kernel's Python function for a signature.
 
     Raises what Numba's frontend raises where the kernel does not compile, and `Unsupported` where it links foreign
@@ -57,7 +59,7 @@ def lower(function: Callable[..., None], argument_types: tuple[Any, ...], *, fas
     """
     file = inspect.getsourcefile(function) or "<unknown>"
     line = function.__code__.co_firstlineno
-    ir = frontend.kernel_ir(function, argument_types, fastmath=fastmath)
+    ir = frontend.kernel_ir(function, argument_types, fastmath=fastmath, debug=debug)
     if ir.foreign:
         message = f"linked device code ({', '.join(ir.foreign)}) has no host meaning"
         raise Unsupported(message, kernel=function.__name__, file=file, line=line)
@@ -67,21 +69,21 @@ def lower(function: Callable[..., None], argument_types: tuple[Any, ...], *, fas
         fault.kernel = function.__name__
         fault.file, fault.line = fault.file or file, fault.line or line
         raise
-    text, spins = _with_polls(translation, file)
+    text, spins = _with_polls(translation, file, watched)
     return LoweredKernel(
         name=function.__name__,
         file=file,
         line=line,
         argument_types=ir.argument_types,
-        exceptions=ir.exceptions,
         translation=translation,
         text=text,
         waits=any(_WAITING.match(name) for name in translation.uses),
         spins=spins,
+        watched=watched,
     )
 
 
-def _with_polls(translation: translate.Translation, file: str) -> tuple[str, bool]:
+def _with_polls(translation: translate.Translation, file: str, watched: bool) -> tuple[str, bool]:
     """The kernel's text in SSA form with polls in its loops; and whether a loop waits for other threads."""
     module = llvm.parse_assembly(engine.retarget(translation.text))
     passes = llvm.create_new_module_pass_manager()
