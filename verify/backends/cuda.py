@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -88,8 +89,12 @@ class CudaBackend:
 
     @contextmanager
     def active(self) -> Iterator[None]:
-        """Nothing to switch: `numba.cuda` is the GPU's own."""
-        yield
+        """Nothing to switch but warnings: the grids of small cases are small on purpose."""
+        from numba.cuda.core.errors import NumbaPerformanceWarning
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NumbaPerformanceWarning)
+            yield
 
     def upload(self, slab: Slab, *, any_strides: bool = False) -> Handle:
         """Copy the slab's bytes to the device and view its elements there."""
