@@ -8,10 +8,13 @@ from .device_array import DeviceArray, DeviceRecord
 from .emulation import emulate, is_active
 from .faults import (
     Deadlock,
+    Finding,
     KernelException,
     KernelFault,
     LaunchConfigurationError,
     NoProgress,
+    SanitizerFault,
+    Side,
     Unsupported,
 )
 from .settings import SANITIZERS, Settings
@@ -21,11 +24,14 @@ __all__ = [
     "Deadlock",
     "DeviceArray",
     "DeviceRecord",
+    "Finding",
     "KernelException",
     "KernelFault",
     "LaunchConfigurationError",
     "NoProgress",
+    "SanitizerFault",
     "Settings",
+    "Side",
     "Unsupported",
     "emulate",
     "is_active",

@@ -17,6 +17,7 @@ from numba.cuda.cudadrv.devicearray import DeviceNDArrayBase
 from numba.cuda.np import numpy_support
 from numba.cuda.typing.typeof import Purpose, typeof
 
+from . import memory
 from .device_array import DeviceArray, DeviceRecord
 from .faults import Unsupported
 from .host_backed import HostBacked
@@ -108,7 +109,7 @@ def _transferred(label: str, value: Any, write_backs: list[WriteBack], there: bo
     _type_of(label, array)
     device = _same_layout(array)
     if there:
-        device.host[...] = array
+        memory.store(device.host, array)
     if back and array.flags.writeable:
         write_backs.append(lambda: array.__setitem__(..., device.host))
     return device
@@ -122,7 +123,7 @@ def _same_layout(array: np.ndarray) -> DeviceArray:
 def _record(value: np.void, write_backs: list[WriteBack], there: bool, back: bool) -> DeviceRecord:
     record = DeviceRecord(value.dtype)
     if there:
-        record.host[...] = value
+        memory.store(record.host, value)
     if back:
         write_backs.append(lambda: _store_record(value, record))
     return record

@@ -8,7 +8,7 @@ class Lines:
     """Source locations of one IR module."""
 
     def __init__(self, text: str, default_file: str) -> None:
-        self._default = default_file
+        self.default = default_file
         self._nodes = dict(re.findall(r"^(![0-9]+) = (?:distinct )?(![^\n]*)$", text, re.MULTILINE))
 
     def location(self, instruction: str) -> tuple[str, int]:
@@ -24,7 +24,7 @@ class Lines:
             file, line = self.location(instruction)
             if line:
                 return file, line
-        return self._default, 0
+        return self.default, 0
 
     def _file(self, node: str) -> str:
         """The file of a scope, found by walking up its metadata."""
@@ -32,9 +32,9 @@ class Lines:
             if node.startswith("!DIFile"):
                 name = re.search(r'filename: "([^"]*)"', node)
                 directory = re.search(r'directory: "([^"]*)"', node)
-                return os.path.join(directory.group(1) if directory else "", name.group(1) if name else self._default)
+                return os.path.join(directory.group(1) if directory else "", name.group(1) if name else self.default)
             link = re.search(r"file: (![0-9]+)", node) or re.search(r"scope: (![0-9]+)", node)
             if link is None:
                 break
             node = self._nodes.get(link.group(1), "")
-        return self._default
+        return self.default

@@ -51,7 +51,7 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
     def copy_of(cls, array: np.ndarray, stream: Any = 0) -> DeviceArray:
         """A device array with new memory and the elements of `array`, in F order if `array` is so, else in C order."""
         new = cls.compact_like(array, stream)
-        new.host[...] = array
+        memory.store(new.host, array)
         return new
 
     @classmethod
@@ -226,6 +226,7 @@ class DeviceRecord(HostBacked, devicearray.DeviceRecord):
     def __setitem__(self, key: str, value: Any) -> None:
         finish(self.stream)
         self.host[key] = value.host if isinstance(value, HostBacked) else value
+        memory.mark_host_write(self.host)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -258,3 +259,4 @@ def _assign(target: np.ndarray, value: Any) -> None:
     if source.ndim > target.ndim:
         raise ValueError(f"Can't assign {source.ndim}-D array to {target.ndim}-D self")
     np.copyto(target, source, casting="unsafe")
+    memory.mark_host_write(target)

@@ -259,12 +259,17 @@ def forall_call(self: Any, *args: Any) -> None:
 
 
 def compile_device(original: Any) -> Any:
-    """`CUDADispatcher.compile_device` that also remembers the signature, for the other ways of compiling."""
+    """`CUDADispatcher.compile_device` with line numbers; it remembers the signature for the other ways of compiling."""
 
     @functools.wraps(original)
     def compiling(self: Any, args: tuple[Any, ...], return_type: Any = None) -> Any:
         _emulated(self).device_signatures.setdefault(args, return_type)
-        return original(self, args, return_type)
+        options = self.targetoptions
+        self.targetoptions = {**options, "lineinfo": not options.get("debug")}
+        try:
+            return original(self, args, return_type)
+        finally:
+            self.targetoptions = options
 
     return compiling
 

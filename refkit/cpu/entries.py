@@ -57,6 +57,8 @@ def _thread_loop(kernel: str, loads: str, arguments: str) -> str:
         f"  %thread = alloca [{layout.THREAD_WORDS} x i64], align 16\n{loads}"
         f"{dimension(layout.BLOCK_NTID_X, 'nx')}{dimension(layout.BLOCK_NTID_Y, 'ny')}{dimension(layout.BLOCK_NTID_Z, 'nz')}"
         "  %block.i = ptrtoint ptr %block to i64\n  %worker.i = ptrtoint ptr %worker to i64\n"
+        f"  %limit.p = getelementptr i64, ptr %worker, i64 {layout.WORKER_STACK_LIMIT}\n"
+        f"  %limit = load i64, ptr %limit.p, !invariant.load !0\n{_store(layout.THREAD_STACK_LIMIT, '%limit')}"
         f"{_store(layout.THREAD_BLOCK, '%block.i')}{_store(layout.THREAD_WORKER, '%worker.i')}"
         f"{_store(layout.THREAD_IS_FIBER, '0')}{_store(layout.THREAD_FUEL, str(layout.POLL_FUEL))}"
         "  br label %plane\n"

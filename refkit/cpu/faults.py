@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 Dim3 = tuple[int, int, int]
@@ -80,3 +81,39 @@ class Unsupported(KernelFault):
 
 class LaunchConfigurationError(KernelFault, ValueError):
     """A grid, block or shared-memory size that no device accepts."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One access of a race."""
+
+    access: str  # "read", "write" or "atomic"
+    file: str
+    line: int
+    block: Dim3 | None  # None where several blocks or threads made it
+    thread: Dim3 | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a sanitizer found: see docs/design/sanitizers.md for the problems."""
+
+    sanitizer: str
+    problem: str
+    message: str
+    kernel: str
+    file: str
+    line: int
+    block: Dim3
+    thread: Dim3
+    access: str
+    address: str | None = None
+    other: Side | None = None
+
+
+class SanitizerFault(KernelFault):
+    """A launch in which the sanitizers found something; `findings` holds all of it, the first one is the message."""
+
+    def __init__(self, message: str, *, findings: tuple[Finding, ...] = (), **place: Any) -> None:
+        super().__init__(message, **place)
+        self.findings = tuple(findings)

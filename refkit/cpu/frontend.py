@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba.cuda import cgutils, compiler, types
 from numba.cuda.core import callconv, sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
+from numba.cuda.cpython import slicing
 from numba.cuda.cudadrv import nvvm
 from numba.cuda.cudadrv.nvvm import llvm_replace
 
@@ -40,9 +41,16 @@ def number_exception(helper: Any, kind: Any, arguments: Any, location: Any) -> i
     Numba counts the exceptions of each function from 1, so that a kernel mistakes a device function's for its own; and
     the code is part of the machine code, so it has to be the same in every process.
     """
+    code = exception_code(kind, arguments, location)
+    helper.exceptions[code] = _exceptions[code]
+    return code
+
+
+def exception_code(kind: Any, arguments: Any, location: Any) -> int:
+    """A positive 31-bit code for an exception, under which `exception_of` finds it."""
     digest = hashlib.sha256(repr((kind, arguments, location)).encode()).digest()
     code = int.from_bytes(digest[:4], "little") >> 1 | 1
-    helper.exceptions[code] = _exceptions[code] = (kind, arguments, location)
+    _exceptions[code] = (kind, arguments, location)
     return code
 
 
@@ -74,13 +82,53 @@ def without_driver() -> Iterator[None]:
         callconv._MinimalCallHelper._add_exception = number
 
 
+@contextlib.contextmanager
+def _bounds_calls() -> Iterator[None]:
+    """Makes every array access of the code that is compiled meanwhile call `rk.bounds(data, index, length, axis)`.
+
+    The call sees each index as the user wrote it, before a negative one wraps. Every indexing of the frontend goes
+    through one function, which is replaced here, as is the one that wraps.
+    """
+    original, fix_index = cgutils.get_item_pointer2, slicing.fix_index
+    written: dict[int, tuple[Any, Any]] = {}  # id of a wrapped index -> itself, kept alive, and the index as written
+    names = ("context", "builder", "data", "shape", "strides", "layout", "inds", "wraparound", "boundscheck")
+
+    def checked(*positional: Any, **named: Any) -> Any:
+        call = {**dict(zip(names, positional)), **named}
+        builder = call["builder"]
+        signature = ir.FunctionType(ir.VoidType(), [_BYTE_POINTER, _WORD, _WORD, ir.IntType(32)])
+        function = cgutils.get_or_insert_function(builder.module, signature, "rk.bounds")
+        address = builder.bitcast(call["data"], _BYTE_POINTER)
+        for axis, (index, length) in enumerate(zip(call["inds"], call["shape"])):
+            index = written.get(id(index), (None, index))[1]
+            wide = [builder.sext(value, _WORD) if value.type.width < 64 else value for value in (index, length)]
+            builder.call(function, [address, *wide, ir.IntType(32)(axis)])
+        return original(**call)
+
+    def remembered(builder: Any, index: Any, size: Any) -> Any:
+        wrapped = fix_index(builder, index, size)
+        written[id(wrapped)] = wrapped, index
+        return wrapped
+
+    cgutils.get_item_pointer2, slicing.fix_index = checked, remembered
+    try:
+        yield
+    finally:
+        cgutils.get_item_pointer2, slicing.fix_index = original, fix_index
+
+
 @global_compiler_lock
 def kernel_ir(
-    function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False, debug: bool = False
+    function: Callable[..., None],
+    argument_types: tuple[Any, ...],
+    *,
+    fastmath: bool = False,
+    debug: bool = False,
+    bounds: bool = False,
 ) -> KernelIR:
     """Compiles a kernel's Python function for the given argument types, to IR text.
 
-    Exceptions are always recorded. debug: divisions by zero raise, too, as they do in Numba's debug mode. Raises what
+    bounds: every array access calls `rk.bounds` for each axis. Exceptions are always recorded. debug: divisions by zero raise, too, as they do in Numba's debug mode. Raises what
     the frontend raises, `numba.core.errors.TypingError` among them.
     """
     signature = types.void(*argument_types)

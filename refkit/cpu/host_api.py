@@ -83,15 +83,18 @@ class EmulatedDriver(numba_driver.Driver):
     def cuMemcpyHtoD(self, target: Any, source: Any, nbytes: int, stream: Any = 0) -> None:
         _check_device_memory(int(target), nbytes)
         ctypes.memmove(int(target), int(source), nbytes)
+        memory.mark_bytes(int(target), nbytes)
 
     def cuMemcpyDtoH(self, target: Any, source: Any, nbytes: int, stream: Any = 0) -> None:
         _check_device_memory(int(source), nbytes)
         ctypes.memmove(int(target), int(source), nbytes)
+        memory.mark_bytes(int(target), nbytes)
 
     def cuMemcpyDtoD(self, target: Any, source: Any, nbytes: int, stream: Any = 0) -> None:
         _check_device_memory(int(source), nbytes)
         _check_device_memory(int(target), nbytes)
         ctypes.memmove(int(target), int(source), nbytes)
+        memory.mark_bytes(int(target), nbytes)
 
     cuMemcpyHtoDAsync = cuMemcpyHtoD
     cuMemcpyDtoHAsync = cuMemcpyDtoH
@@ -100,6 +103,7 @@ class EmulatedDriver(numba_driver.Driver):
     def cuMemsetD8(self, target: Any, value: int, nbytes: int, stream: Any = 0) -> None:
         _check_device_memory(int(target), nbytes)
         ctypes.memset(int(target), value, nbytes)
+        memory.mark_bytes(int(target), nbytes)
 
     cuMemsetD8Async = cuMemsetD8
 

@@ -111,7 +111,7 @@ class HostBacked:
         if isinstance(ary, HostBacked):
             devicearray.sentry_contiguous(ary)
             devicearray.check_array_compatibility(self, ary)
-        self.host[...] = source.reshape(self.host.shape)
+        memory.store(self.host, source.reshape(self.host.shape))
 
     def getitem(self, item: Any, stream: Any = 0) -> Any:
         """`self[item]`, on a stream."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from . import cache, engine, entries, prelude, translate
+from . import cache, engine, entries, prelude, recursion, translate
 from .device_library import UnknownDeviceFunction, definitions
 from .faults import Unsupported
 from .lowering import LoweredKernel, lower
@@ -36,6 +36,9 @@ class CompiledKernel:
     shared_bytes: int  # static
     stack_bytes: int
     sites: tuple[tuple[str, int], ...]
+    watched: bool  # instrumented for the sanitizers
+    shared_cell: int  # bytes of the smallest element of shared memory
+    shared_arrays: tuple[translate.SharedArray, ...]
     code: engine.LoadedModule
 
 
@@ -46,15 +49,16 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
 
     Raises `Unsupported` for a device function that has no host meaning.
     """
-    fibers = lowered.waits or lowered.spins or scheduled
+    fibers = lowered.waits or lowered.spins or scheduled or lowered.watched
     try:
         linked = _linked_text(lowered, fibers)
     except UnknownDeviceFunction as unknown:
         message = str(unknown)
         raise Unsupported(message, kernel=lowered.name, file=lowered.file, line=lowered.line) from None
     build.scheduler_address("rk_switch")  # the kernel links against it
-    name = cache.key("kernel", linked, build.device_bitcode(), engine.identity())
-    object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked))
+    libraries = [build.device_bitcode(), *([build.watch_bitcode()] if lowered.watched else [])]
+    name = cache.key("kernel", linked, *libraries, engine.identity())
+    object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, lowered.recursive))
     code = engine.load(object_file)
     return CompiledKernel(
         name=lowered.name,
@@ -68,6 +72,9 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
         shared_bytes=lowered.translation.shared_bytes,
         stack_bytes=stack_bytes,
         sites=tuple(lowered.translation.sites),
+        watched=lowered.watched,
+        shared_cell=lowered.translation.shared_cell,
+        shared_arrays=tuple(lowered.translation.shared_arrays),
         code=code,
     )
 
@@ -76,7 +83,12 @@ def _linked_text(lowered: LoweredKernel, fibers: bool) -> str:
     """The kernel with everything it calls except the runtime, as one text."""
     text, translation = lowered.text, lowered.translation
     defined = {name.strip('"') for name in _DEFINED.findall(text)}
-    small = prelude.definitions(fibers=fibers, shared_bytes=translation.shared_bytes, runtime=_runtime_declarations())
+    small = prelude.definitions(
+        fibers=fibers,
+        watched=lowered.watched,
+        shared_bytes=translation.shared_bytes,
+        runtime=_runtime_declarations(lowered.watched),
+    )
     provided = {name.strip('"') for name in (*_DEFINED.findall(small), *_DECLARED.findall(small))}
     meanings = [meaning.definition for meaning in translation.meanings.values()]
     wanted = (
@@ -92,27 +104,29 @@ def _linked_text(lowered: LoweredKernel, fibers: bool) -> str:
     return engine.retarget(_without_duplicates("\n".join(parts)))
 
 
-def _machine_code(linked: str) -> tuple[bytes, int]:
+def _machine_code(linked: str, libraries: list[bytes], recursive: bool) -> tuple[bytes, int]:
     """The object file of a kernel's linked text, and how much stack a thread needs."""
     module = llvm.parse_assembly(linked)
-    module.link_in(llvm.parse_bitcode(build.device_bitcode()))
+    for library in libraries:
+        module.link_in(llvm.parse_bitcode(library))
     for function in module.functions:
         if not function.is_declaration and function.name != "rk_entry":
             function.linkage = "internal"
     module.verify()
     engine.optimise(module)
-    return engine.machine_code(module), _stack_bytes(str(module))
+    stack_bytes = max(_stack_bytes(str(module)), recursion.STACK_BYTES if recursive else 0)
+    return engine.machine_code(module), stack_bytes
 
 
 @functools.cache
-def _runtime_declarations() -> list[tuple[str, str, tuple[str, ...]]]:
+def _runtime_declarations(watched: bool) -> list[tuple[str, str, tuple[str, ...]]]:
     return [
         (
             name,
             _LLVM_TYPE[str(return_type)] if str(return_type) != "none" else "void",
             tuple(_LLVM_TYPE[str(a)] for a in arguments),
         )
-        for name, _, return_type, arguments in build.DEVICE_FUNCTIONS
+        for name, _, return_type, arguments in (*build.DEVICE_FUNCTIONS, *(build.WATCH_FUNCTIONS if watched else ()))
     ]
 
 
@@ -161,14 +175,15 @@ class KernelCache:
         fastmath: bool,
         debug: bool,
         scheduled: bool,
+        watched: bool = False,
     ) -> CompiledKernel:
         """The compiled kernel, compiled on first use."""
-        key = (function, argument_types, fastmath, debug)
+        key = (function, argument_types, fastmath, debug, watched)
         with self._lock:
             kernel = self._compiled.get((key, scheduled))
             if kernel is None:
                 if key not in self._lowered:
-                    self._lowered[key] = lower(function, argument_types, fastmath=fastmath, debug=debug)
+                    self._lowered[key] = lower(function, argument_types, fastmath=fastmath, debug=debug, watched=watched)
                 kernel = self._compiled[key, scheduled] = generate(self._lowered[key], scheduled=scheduled)
                 if kernel.fibers:
                     self._compiled[key, True] = kernel

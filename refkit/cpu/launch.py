@@ -1,6 +1,7 @@
 """One launch: arguments packed, control blocks filled, workers run, faults turned into exceptions."""
 
 import dataclasses
+import inspect
 import os
 import time
 from concurrent.futures import Future, wait
@@ -8,18 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from . import packing, printing
+from . import packing, printing, stops
 from .device import ATTRIBUTES, resident_blocks
 from .faults import Deadlock, KernelException, KernelFault, LaunchConfigurationError, NoProgress, Position
 from .frontend import exception_of
 from .kernel import CompiledKernel, KernelCache
 from .runtime import layout
 from .settings import Settings
+from .watching import Watch
 from .workers import Worker, worker_pool
 
 DEFAULT_TIMEOUT = 120.0  # seconds
 _SMALL_LAUNCH = 1 << 14  # CUDA threads; below it one core is faster than two
 _RESIDENT_THREADS = 1 << 14
+_GRACE = 0.2  # seconds from the request to stop to the signal
 _kernels = KernelCache()
 
 
@@ -47,9 +50,14 @@ def launch(
         fastmath=bool(dispatcher.targetoptions.get("fastmath")),
         debug=debug,
         scheduled=settings.schedule is not None,
+        watched=bool(settings.sanitize),
     )
     packed = packing.pack(kernel.argument_types, arguments)
-    _Run(kernel, grid, block, dynamic_shared_bytes, packed.words, settings).execute()
+    run = _Run(kernel, grid, block, dynamic_shared_bytes, packed.words, settings)
+    if settings.sanitize:
+        names = tuple(inspect.signature(dispatcher.py_func).parameters)
+        run.watch = Watch(kernel, settings.sanitize, packing.named_arrays(names, arguments), grid, block)
+    run.execute()
 
 
 class _Run:
@@ -73,6 +81,7 @@ class _Run:
         self.printer = printing.PrintBuffer()
         self.launch_block = self._launch_block()
         self.resident = self._resident()
+        self.watch: Watch | None = None
 
     def _launch_block(self) -> np.ndarray:
         words = np.zeros(layout.LAUNCH_WORDS, np.int64)
@@ -106,7 +115,7 @@ class _Run:
         return 1
 
     def _worker_count(self) -> int:
-        if self.settings.schedule is not None or self.kernel.grid_barrier:
+        if self.settings.schedule is not None or self.kernel.grid_barrier or self.watch is not None:
             return 1
         if self.blocks * self.threads < _SMALL_LAUNCH and self.settings.workers is None:
             return 1
@@ -133,9 +142,13 @@ class _Run:
             )
             for index in range(count)
         ]
+        if self.watch is not None:
+            self.watch.attach(workers[0].memory, self.shared_bytes)
         try:
             timed_out = self._run(workers)
             self.printer.flush(int(self.launch_block[layout.LAUNCH_PRINT_USED]))
+            if self.watch is not None:
+                self.watch.finish(workers[0], self.launch_block)
             self._raise_fault(workers, timed_out)
         finally:
             for worker in workers:
@@ -149,19 +162,23 @@ class _Run:
         stopped = False
         try:
             for future in futures:
-                while not _finished(future, max(0.0, deadline - time.monotonic()) if not stopped else 10.0):
-                    if stopped:
-                        raise NoProgress("a loop without a poll does not end", **self._place(None))
-                    self.launch_block[layout.LAUNCH_STOP] = 1
+                if not stopped and not _finished(future, max(0.0, deadline - time.monotonic())):
+                    self._stop(workers, futures)
                     stopped = True
         except BaseException:
-            self.launch_block[layout.LAUNCH_STOP] = 1
-            for future in futures:
-                _finished(future, 10.0)
+            self._stop(workers, futures)
             raise
         for future in futures:
             future.result()
         return stopped
+
+    def _stop(self, workers: list[Worker], futures: list["Future[None]"]) -> None:
+        """Ends the workers: at their next poll, or by a signal where none comes soon."""
+        self.launch_block[layout.LAUNCH_STOP] = 1
+        wait(futures, timeout=_GRACE)
+        while unfinished := [worker for worker, future in zip(workers, futures) if not future.done()]:
+            stops.leave_kernels(unfinished)
+            wait(futures, timeout=_GRACE)
 
     def _place(self, site: int | None) -> dict[str, Any]:
         file, line = self.kernel.file, self.kernel.line
@@ -186,9 +203,9 @@ class _Run:
         return kind(f"{what}: {summary(positions)}", threads=positions, **self._place(site))
 
     def _raise_exception(self, code: int) -> None:
-        if not self.settings.always_raise:
-            return
         kind, arguments, location = exception_of(code)
+        if not self.settings.always_raise and kind is not RecursionError:
+            return
         thread = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_THREAD]), self.block)
         block = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_BLOCK]), self.grid)
         exception = kind(*(arguments or ()))

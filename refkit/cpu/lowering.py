@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from . import engine, frontend, polls, translate, unrolling
+from . import engine, frontend, instrument, polls, recursion, translate, unrolling
 from .faults import Unsupported
 
 _WAITING = re.compile(r"nvvm\.(barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize$|rk\.activemask")
@@ -41,6 +41,7 @@ class LoweredKernel:
     text: str
     waits: bool  # threads wait for each other at a barrier or a warp operation
     spins: bool  # a loop waits for other threads' atomics
+    recursive: bool  # a device function calls itself
     watched: bool = False  # instrumented for the sanitizers
 
     @property
@@ -50,16 +51,23 @@ class LoweredKernel:
 
 
 def lower(
-    function: Callable[..., None], argument_types: tuple[Any, ...], *, fastmath: bool = False, debug: bool = False
+    function: Callable[..., None],
+    argument_types: tuple[Any, ...],
+    *,
+    fastmath: bool = False,
+    debug: bool = False,
+    watched: bool = False,
 ) -> LoweredKernel:
     """Lowers a kernel's Python function for a signature.
+
+    watched: instruments it for the sanitizers.
 
     Raises what Numba's frontend raises where the kernel does not compile, and `Unsupported` where it links foreign
     code or holds inline assembly without a host meaning.
     """
     file = inspect.getsourcefile(function) or "<unknown>"
     line = function.__code__.co_firstlineno
-    ir = frontend.kernel_ir(function, argument_types, fastmath=fastmath, debug=debug)
+    ir = frontend.kernel_ir(function, argument_types, fastmath=fastmath, debug=debug, bounds=watched)
     if ir.foreign:
         message = f"linked device code ({', '.join(ir.foreign)}) has no host meaning"
         raise Unsupported(message, kernel=function.__name__, file=file, line=line)
@@ -69,7 +77,7 @@ def lower(
         fault.kernel = function.__name__
         fault.file, fault.line = fault.file or file, fault.line or line
         raise
-    text, spins = _with_polls(translation, file, watched)
+    text, spins, recursive = _with_polls(translation, file, watched)
     return LoweredKernel(
         name=function.__name__,
         file=file,
@@ -79,18 +87,23 @@ def lower(
         text=text,
         waits=any(_WAITING.match(name) for name in translation.uses),
         spins=spins,
+        recursive=recursive,
         watched=watched,
     )
 
 
-def _with_polls(translation: translate.Translation, file: str, watched: bool) -> tuple[str, bool]:
-    """The kernel's text in SSA form with polls in its loops; and whether a loop waits for other threads."""
+def _with_polls(translation: translate.Translation, file: str, watched: bool) -> tuple[str, bool, bool]:
+    """The kernel's text in SSA form with polls; whether a loop waits for other threads; whether a function recurses."""
     module = llvm.parse_assembly(engine.retarget(translation.text))
     passes = llvm.create_new_module_pass_manager()
     for name in _PASSES:
         getattr(passes, f"add_{name}_pass")()
     builder = llvm.create_pass_builder(engine.target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
     passes.run(module, builder)
-    text, spins = polls.insert_polls(str(module), translation.sites, file)
+    text = str(module)
+    if watched:
+        text = instrument.instrument(text, translation.sites, file)
+    text, recursive = recursion.guard_recursion(text, translation.sites, file)
+    text, spins = polls.insert_polls(text, translation.sites, file)
     text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)
-    return unrolling.unroll_local_arrays(translate.without_metadata(text)), spins
+    return unrolling.unroll_local_arrays(translate.without_metadata(text)), spins, recursive

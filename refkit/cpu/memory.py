@@ -6,8 +6,11 @@ import bisect
 import threading
 import weakref
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+
+from . import active
 
 ALIGNMENT = 256
 """Bytes; what `cuMemAlloc` promises, so that vector loads find the same alignment as on a device."""
@@ -20,6 +23,7 @@ class _Blocks:
         self._lock = threading.RLock()  # a finalizer may run inside a method that holds it
         self._starts: list[int] = []
         self._blocks: dict[int, weakref.ref[np.ndarray]] = {}
+        self.written: dict[int, np.ndarray] = {}
 
     def add(self, block: np.ndarray) -> None:
         start = block.ctypes.data
@@ -33,6 +37,7 @@ class _Blocks:
         with self._lock:
             if self._blocks.get(start) is reference:
                 del self._blocks[start]
+                self.written.pop(start, None)
                 self._starts.remove(start)
 
     def find(self, address: int) -> np.ndarray | None:
@@ -58,7 +63,38 @@ def allocate(nbytes: int) -> np.ndarray:
     block = anchored(room, room.ctypes.data + -room.ctypes.data % ALIGNMENT, nbytes)
     if nbytes:
         _blocks.add(block)
+        if _tracks_writes():
+            _blocks.written[block.ctypes.data] = np.zeros(nbytes, np.uint8)
     return block
+
+
+def _tracks_writes() -> bool:
+    settings = active.settings()
+    return settings is not None and "uninitialized" in settings.sanitize
+
+
+def written(block: np.ndarray) -> np.ndarray | None:
+    """Which bytes of a block have been written (uint8, 1 for written); None where that is not kept, which means all."""
+    return _blocks.written.get(block.ctypes.data)
+
+
+def mark_written(block: np.ndarray, flags: np.ndarray) -> None:
+    """Adds the bytes whose flag is set to those written."""
+    known = written(block)
+    if known is not None:
+        known |= flags.astype(np.uint8)
+
+
+def mark_host_write(array: np.ndarray) -> None:
+    """Notes that the host has written an array: all bytes from its lowest to its highest element count as written."""
+    if array.size == 0 or not _blocks.written:
+        return
+    block = find(array.ctypes.data)
+    known = written(block) if block is not None else None
+    if block is not None and known is not None:
+        before, after = extent(array.shape, array.strides, array.itemsize)
+        offset = array.ctypes.data - block.ctypes.data
+        known[offset - before : offset + after] = 1
 
 
 def adopt(array: np.ndarray) -> np.ndarray:
@@ -73,6 +109,21 @@ def adopt(array: np.ndarray) -> np.ndarray:
     block = anchored(array, low, high - low)
     _blocks.add(block)
     return block
+
+
+def store(target: np.ndarray, value: Any) -> None:
+    """Writes `value` into device memory from the host, converting as NumPy does."""
+    target[...] = value
+    mark_host_write(target)
+
+
+def mark_bytes(address: int, nbytes: int) -> None:
+    """Notes that the host has written `nbytes` bytes at an address."""
+    block = find(address) if _blocks.written else None
+    known = written(block) if block is not None else None
+    if block is not None and known is not None:
+        offset = address - block.ctypes.data
+        known[offset : offset + nbytes] = 1
 
 
 def find(address: int) -> np.ndarray | None:

@@ -98,3 +98,15 @@ def _float_bits(width: int, value: Any) -> int:
 def unlinear(rank: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
     """The (x, y, z) index of a rank in a grid or block, x running fastest."""
     return rank % shape[0], rank // shape[0] % shape[1], rank // (shape[0] * shape[1])
+
+
+def named_arrays(names: tuple[str, ...], values: tuple[Any, ...]) -> list[tuple[str, Any]]:
+    """Every array among the arguments with the name that reports use; members of tuples are `name[i]`."""
+    found: list[tuple[str, Any]] = []
+    for position, value in enumerate(values):
+        name = names[min(position, len(names) - 1)] if names else str(position)
+        if isinstance(value, tuple):
+            found += named_arrays(tuple(f"{name}[{i}]" for i in range(len(value))), value)
+        elif isinstance(value, DeviceArray | DeviceRecord):
+            found.append((name, value))
+    return found

@@ -30,18 +30,6 @@ _ADAPTERS = """
 define linkonce_odr i32 @nvvm.read.ptx.sreg.warpsize(ptr %thread) alwaysinline {
   ret i32 32
 }
-define linkonce_odr void @nvvm.membar.cta(ptr %thread) alwaysinline {
-  fence seq_cst
-  ret void
-}
-define linkonce_odr void @nvvm.membar.gl(ptr %thread) alwaysinline {
-  fence seq_cst
-  ret void
-}
-define linkonce_odr void @nvvm.membar.sys(ptr %thread) alwaysinline {
-  fence seq_cst
-  ret void
-}
 define linkonce_odr i32 @nvvm.atomic.load.inc.32.p0i32(ptr %thread, ptr %p, i32 %bound) alwaysinline {
   %old = atomicrmw uinc_wrap ptr %p, i32 %bound monotonic
   ret i32 %old
@@ -89,6 +77,20 @@ end:
 }
 declare float @llvm.fabs.f32(float)
 declare float @llvm.copysign.f32(float, float)
+declare ptr @llvm.stacksave.p0()
+define linkonce_odr void @rk.stack(ptr %thread, i32 %code) alwaysinline {
+  %here = call ptr @llvm.stacksave.p0()
+  %address = ptrtoint ptr %here to i64
+  %p = getelementptr i64, ptr %thread, i64 STACK_LIMIT
+  %limit = load i64, ptr %p
+  %low = icmp ult i64 %address, %limit
+  br i1 %low, label %over, label %enough
+over:
+  call void @rk.stack.overflow(ptr %thread, i32 %code)
+  unreachable
+enough:
+  ret void
+}
 define linkonce_odr {i32, i1} @rk.pair(i64 %packed) alwaysinline {
   %low = trunc i64 %packed to i32
   %shifted = lshr i64 %packed, 32
@@ -138,11 +140,41 @@ def _declaration(name: str, return_type: str, arguments: tuple[str, ...]) -> str
     return f"declare {return_type} @{name}({', '.join(('ptr', *arguments))})\n"
 
 
-def definitions(*, fibers: bool, shared_bytes: int, runtime: list[tuple[str, str, tuple[str, ...]]]) -> str:
+_FENCE = """define linkonce_odr void @nvvm.membar.{scope}(ptr %thread) alwaysinline {{
+  fence seq_cst
+{note}  ret void
+}}
+"""
+
+_WATCH = """
+define linkonce_odr void @rk.bounds(ptr %thread, i32 %site, ptr %data, i64 %index, i64 %length, i32 %axis) alwaysinline {
+  %inside = icmp ult i64 %index, %length
+  br i1 %inside, label %end, label %outside
+outside:
+  %address = ptrtoint ptr %data to i64
+  call void @rk.bounds.at(ptr %thread, i32 %site, i64 %address, i64 %index, i64 %length, i32 %axis)
+  br label %end
+end:
+  ret void
+}
+define linkonce_odr void @rk.local_read(ptr %thread, i32 %site, i8 %written) alwaysinline {
+  %unwritten = icmp eq i8 %written, 0
+  br i1 %unwritten, label %report, label %end
+report:
+  call void @rk.local_read.at(ptr %thread, i32 %site, i32 0)
+  br label %end
+end:
+  ret void
+}
+"""
+
+
+def definitions(*, fibers: bool, watched: bool, shared_bytes: int, runtime: list[tuple[str, str, tuple[str, ...]]]) -> str:
     """IR text of the small device operations.
 
     fibers: threads keep their control block for their life, so that reads of it may move freely; in a plain loop over
     the threads the control block is a local variable that LLVM turns into registers.
+    watched: the sanitizers watch, and fences and bounds are their business too.
     runtime: the runtime's functions, as (name, return type, argument types after the thread).
     """
     invariant = ", !invariant.load !0" if fibers else ""
@@ -176,7 +208,11 @@ def definitions(*, fibers: bool, shared_bytes: int, runtime: list[tuple[str, str
         "define linkonce_odr ptr @rk.dynamic_shared(ptr %thread) alwaysinline {\n"
         f"  %address = call ptr @rk.shared(ptr %thread, i64 {-(-shared_bytes // 16) * 16})\n  ret ptr %address\n}}\n"
     )
-    parts.append(_ADAPTERS)
+    parts.append(_ADAPTERS.replace("STACK_LIMIT", str(layout.THREAD_STACK_LIMIT)))
+    note = "  call void @rk.fence(ptr %thread)\n" if watched else ""
+    parts.extend(_FENCE.format(scope=scope, note=note) for scope in ("cta", "gl", "sys"))
+    if watched:
+        parts.append(_WATCH)
     parts.append("!0 = !{}\n!1 = !{i64 128}\n")
     limits = sorted(set(_LIMIT.values()))
     parts.extend(f"!{2 + i} = !{{i32 0, i32 {limit}}}\n" for i, limit in enumerate(limits))

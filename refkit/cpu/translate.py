@@ -18,7 +18,7 @@ from .ptx import Meaning, UnknownInstruction, meaning
 _SITED = (
     "nvvm.barrier0|nvvm.barrier0.popc|nvvm.barrier0.and|nvvm.barrier0.or|nvvm.bar.warp.sync|nvvm.shfl.sync.i32|nvvm.shfl.sync.f32"
     "|nvvm.vote.sync|nvvm.match.any.sync.i32|nvvm.match.any.sync.i64|nvvm.match.all.sync.i32|nvvm.match.all.sync.i64"
-    "|cudaCGSynchronize"
+    "|cudaCGSynchronize|rk.bounds"
 )
 _NAME = r'(?:"(?:[^"\\]|\\.)*"|[-\w$.]+)'
 _CALL_SITE = re.compile(rf'(call [^@\n]*@"(?:{_SITED})")\((.*?)\)([^\n]*)$', re.MULTILINE)
@@ -35,9 +35,21 @@ _SHARED_VARIABLE = re.compile(
 _SHARED_ADDRESS = re.compile(
     r'(?P<result>%"[^"]+") = addrspacecast \[[^\n]*?\] addrspace\(3\)\* @"(?P<name>[^"]+)" to i8\*', re.MULTILINE
 )
+_SHARED_MADE = re.compile(r'addrspacecast \[[^\n]*?\] addrspace\(3\)\* @"(?P<name>[^"]+)" to i8\*[^\n]*')
 _ATOMIC_ADD = re.compile(
     r'call (?P<type>float|double) @"llvm\.nvvm\.atomic\.load\.add\.f(?:32|64)\.p0f(?:32|64)"\((?P<pointer>[^,]+), (?P<value>[^)]+)\)'
 )
+
+
+@dataclass(frozen=True)
+class SharedArray:
+    """A shared array: where it lies in the block's shared memory, its element's bytes, and where it is made."""
+
+    offset: int  # -1: dynamic, behind all static ones
+    size: int
+    element: int
+    file: str
+    line: int
 
 
 @dataclass
@@ -50,6 +62,8 @@ class Translation:
     entry_types: tuple[str, ...] = ()
     sites: list[tuple[str, int]] = field(default_factory=list)  # site -> (file, line)
     shared_bytes: int = 0
+    shared_cell: int = 4  # bytes of the smallest element of shared memory, at most 4
+    shared_arrays: list[SharedArray] = field(default_factory=list)
     uses: set[str] = field(default_factory=set)  # device operations that appear
     meanings: dict[str, Meaning] = field(default_factory=dict)
 
@@ -67,7 +81,7 @@ def translate(modules: tuple[str, ...], entry: str, file: str) -> Translation:
         text = text.replace("llvm.nvvm.", "nvvm.")  # plain names: LLVM leaves them alone
         text = _number_sites(text, lines, result)
         text = _inline_assembly(text, lines, result)
-        text = _shared_memory(text, result)
+        text = _shared_memory(text, lines, result)
         text = _plain_metadata(text)
         text = _exception_helper(text, entry)
         text = text.replace("addrspace(4)*", "*").replace(" addrspace(4) ", " ").replace("addrspacecast ", "bitcast ")
@@ -157,11 +171,13 @@ def _argument_types(arguments: str) -> list[str]:
     return types
 
 
-def _shared_memory(text: str, result: Translation) -> str:
+def _shared_memory(text: str, lines: Lines, result: Translation) -> str:
     """Static shared arrays become offsets into the block's shared memory, dynamic ones its end."""
     offsets: dict[str, str] = {}
+    shapes: dict[str, tuple[int, int]] = {}
     for match in _SHARED_VARIABLE.finditer(text):
         size = size_of(match["type"])
+        shapes[match["name"]] = size, _element_bytes(match["type"])
         if match["external"] or size == 0:
             offsets[match["name"]] = "dynamic"
         else:
@@ -172,6 +188,13 @@ def _shared_memory(text: str, result: Translation) -> str:
     if not offsets:
         return text
 
+    made = {match["name"]: lines.location(match.group(0)) for match in _SHARED_MADE.finditer(text)}
+    for name, (size, element) in shapes.items():
+        file, line = made.get(name, (lines.default, 0))
+        offset = -1 if offsets[name] == "dynamic" else int(offsets[name])
+        result.shared_arrays.append(SharedArray(offset, size, element, file, line))
+        result.shared_cell = min(result.shared_cell, element)
+
     def address(match: re.Match[str]) -> str:
         offset = offsets[match["name"]]
         if offset == "dynamic":
@@ -181,6 +204,13 @@ def _shared_memory(text: str, result: Translation) -> str:
     text = _SHARED_ADDRESS.sub(address, text)
     text = _SHARED_VARIABLE.sub("", text)
     return text + '\ndeclare i8* @"rk.shared"(i64)\ndeclare i8* @"rk.dynamic_shared"()\n'
+
+
+def _element_bytes(type_text: str) -> int:
+    """Bytes of an array type's innermost element."""
+    while array := re.match(r"\[\d+ x (.*)\]$", type_text.strip()):
+        type_text = array.group(1)
+    return size_of(type_text)
 
 
 _SCALAR_BYTES = {

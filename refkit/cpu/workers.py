@@ -19,6 +19,7 @@ from .runtime import build, layout
 _PAGE = mmap.PAGESIZE
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 _STACK_TOP_MARGIN = 64
+_STACK_RESERVE = 64 * 1024
 # stacks that begin at equal offsets would share few cache sets, and every context switch would miss the cache
 _COLOURS = 31
 # each guard page splits the mapping in two, and Linux allows a process 65,530 mappings
@@ -56,6 +57,12 @@ class Stacks:
         return self.base + (index + 1) * self.size - _STACK_TOP_MARGIN - index % _COLOURS * _COLOUR_BYTES
 
 
+    @property
+    def limits(self) -> np.ndarray:
+        """The address below which each stack counts as used up: calls of functions that do not check need the rest."""
+        return self.base + np.arange(self.count, dtype=np.int64) * self.size + _STACK_RESERVE
+
+
 @dataclass(frozen=True)
 class _Shape:
     """What decides the form of a worker's memory."""
@@ -74,6 +81,7 @@ class Memory:
         threads = shape.block[0] * shape.block[1] * shape.block[2]
         fibers = threads * shape.resident if shape.fibers else 0
         self.shape = shape
+        self.clocks: np.ndarray | None = None
         self.stacks = Stacks(fibers + 1, shape.stack_bytes)
         self.worker = np.zeros(layout.WORKER_WORDS, np.int64)
         self.blocks = np.zeros((shape.resident, layout.BLOCK_WORDS), np.int64)
@@ -99,12 +107,20 @@ class Memory:
         table[:, layout.THREAD_IS_FIBER] = 1
         table[:, layout.THREAD_WORKER] = self.worker.ctypes.data
         table[:, layout.THREAD_STACK_TOP] = self.stacks.tops[:-1]
+        table[:, layout.THREAD_STACK_LIMIT] = self.stacks.limits[:-1]
         block_bytes = 8 * layout.BLOCK_WORDS
         owner = np.repeat(np.arange(self.shape.resident), threads)
         table[:, layout.THREAD_BLOCK] = self.blocks.ctypes.data + owner * block_bytes
         self.blocks[:, layout.BLOCK_THREADS] = (
             table.ctypes.data + np.arange(self.shape.resident) * threads * 8 * layout.THREAD_WORDS
         )
+
+    def watch_threads(self) -> np.ndarray:
+        """The clocks of the sanitizers, 32 per thread; made on first use."""
+        if self.clocks is None:
+            self.clocks = np.zeros((len(self.threads), layout.WARP_SIZE), np.int64)
+            self.threads[:, layout.THREAD_CLOCKS] = self.clocks.ctypes.data + np.arange(len(self.threads)) * 8 * 32
+        return self.clocks
 
     def thread_order(self, *, in_order: bool) -> None:
         """Lets each thread of a block pass on to the next, or leaves every choice to the scheduler."""
@@ -150,6 +166,7 @@ class Worker:
 
     def __init__(self, kernel: CompiledKernel, memory: Memory, grid: tuple[int, int, int]) -> None:
         self.kernel, self.memory, self.grid = kernel, memory, grid
+        self.thread: int | None = None  # the operating-system thread that runs it
 
     @classmethod
     def prepare(
@@ -172,6 +189,7 @@ class Worker:
         blocks[:, layout.BLOCK_NCTAID_X : layout.BLOCK_NCTAID_Z + 1] = grid
         blocks[:, layout.BLOCK_DYNAMIC_SHARED_BYTES] = dynamic_shared_bytes
         blocks[:, layout.BLOCK_SHARED_BYTES] = shared_bytes
+        blocks[:, layout.BLOCK_SHADOW] = 0
         worker[:] = 0
         worker[layout.WORKER_LAUNCH] = launch_block.ctypes.data
         worker[layout.WORKER_BLOCKS] = blocks.ctypes.data
@@ -179,6 +197,7 @@ class Worker:
         whole = resident >= launch_block[layout.LAUNCH_BLOCKS]
         worker[layout.WORKER_RESIDENT] = launch_block[layout.LAUNCH_BLOCK_SPAN] if whole else resident
         worker[layout.WORKER_STACK_TOP] = memory.stacks.tops[-1]
+        worker[layout.WORKER_STACK_LIMIT] = memory.stacks.limits[-1]
         worker[layout.WORKER_STOPPED_SITE] = -1
         if kernel.fibers:
             memory.thread_order(in_order=schedule is None)
@@ -189,7 +208,9 @@ class Worker:
     def run(self) -> None:
         """Runs blocks until none is left or the launch is stopped; the calling thread holds no interpreter lock meanwhile."""
         name = "rk_run_fibers" if self.kernel.fibers else "rk_run_plain"
+        self.thread = threading.get_ident()
         _entry(name)(self.memory.worker.ctypes.data)
+        self.thread = None
 
     def release(self) -> None:
         """Gives the worker's memory back for later launches."""

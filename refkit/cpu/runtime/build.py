@@ -11,7 +11,7 @@ from numba.cuda import types
 from .. import cache, engine, frontend
 from ..fibers import ASSEMBLY as FIBER_ASSEMBLY
 from ..fibers import module_assembly
-from . import device, scheduler
+from . import device, happens_before, scheduler, shadow
 from .primitives import words_type
 
 _i32, _i64 = types.int32, types.int64
@@ -37,7 +37,18 @@ DEVICE_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.spin", device.spin, types.void, (_i32,)),
     ("rk.yield", device.yield_, types.void, ()),
     ("rk.exception", device.exception, types.void, (_i32,)),
+    ("rk.stack.overflow", device.stack_overflow, types.void, (_i32,)),
     ("rk.print", device.print_record, _i32, (_i64, _i64)),
+)
+
+# linked into kernels that the sanitizers watch
+WATCH_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
+    ("rk.read", shadow.read, types.void, (_i32, _i64, _i64)),
+    ("rk.write", shadow.write, types.void, (_i32, _i64, _i64)),
+    ("rk.atomic", shadow.atomic, types.void, (_i32, _i64, _i64)),
+    ("rk.bounds.at", shadow.bounds, types.void, (_i32, _i64, _i64, _i64, _i32)),
+    ("rk.local_read.at", shadow.local_read, types.void, (_i32, _i32)),
+    ("rk.fence", happens_before.fence, types.void, ()),
 )
 
 SCHEDULER_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
@@ -45,6 +56,7 @@ SCHEDULER_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk_plain_main", scheduler.plain_main, types.void, (words_type, words_type)),
     ("rk_run_fibers", scheduler.run_fibers, types.void, (words_type,)),
     ("rk_run_plain", scheduler.run_plain, types.void, (words_type,)),
+    ("rk_leave_kernel", scheduler.leave_kernel, types.void, (_i32, words_type, words_type)),
 )
 
 
@@ -75,6 +87,13 @@ def device_bitcode() -> bytes:
     """Bitcode of the operations that a kernel calls, to be linked into each kernel."""
     name = cache.key("device", _source_key())
     return cache.fetch(name, lambda: _linked(DEVICE_FUNCTIONS, thread_argument=True).as_bitcode())
+
+
+@functools.cache
+def watch_bitcode() -> bytes:
+    """Bitcode of the sanitizers' checks, to be linked into each kernel that they watch."""
+    name = cache.key("watch", _source_key())
+    return cache.fetch(name, lambda: _linked(WATCH_FUNCTIONS, thread_argument=True).as_bitcode())
 
 
 def _scheduler_code() -> bytes:

@@ -206,15 +206,28 @@ def yield_(thread):
     give_way(thread)
 
 
+@cuda.jit(device=True)
+def record_exception(thread, launch, code):
+    if compare_exchange(launch, LAUNCH_EXCEPTION, 0, code) == 0:
+        block = words(thread[THREAD_BLOCK])
+        launch[LAUNCH_EXCEPTION_THREAD] = thread[THREAD_LINEAR]
+        launch[LAUNCH_EXCEPTION_BLOCK] = block[BLOCK_LINEAR]
+
+
 def exception(thread, code):
     """Records the first exception of the launch; codes below 1 are no exceptions (Numba's calling convention)."""
     if code > 0:
         worker = words(thread[THREAD_WORKER])
-        launch = words(worker[WORKER_LAUNCH])
-        if compare_exchange(launch, LAUNCH_EXCEPTION, 0, code) == 0:
-            block = words(thread[THREAD_BLOCK])
-            launch[LAUNCH_EXCEPTION_THREAD] = thread[THREAD_LINEAR]
-            launch[LAUNCH_EXCEPTION_BLOCK] = block[BLOCK_LINEAR]
+        record_exception(thread, words(worker[WORKER_LAUNCH]), code)
+
+
+def stack_overflow(thread, code):
+    """Records an exception, stops the launch, and leaves the thread for good: it cannot return through its frames."""
+    worker = words(thread[THREAD_WORKER])
+    launch = words(worker[WORKER_LAUNCH])
+    record_exception(thread, launch, code)
+    launch[LAUNCH_STOP] = 1
+    leave(thread)
 
 
 def print_record(thread, format_address, arguments_address):

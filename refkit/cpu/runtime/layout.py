@@ -27,7 +27,14 @@ THREAD_LANE = 17
 THREAD_WARP = 18
 THREAD_STACK_TOP = 19
 THREAD_RESULT = 21
+THREAD_CLOCKS = 22  # sanitizers: address of the thread's 32 clocks, what it knows of each lane of its warp
+THREAD_FENCES = 23  # sanitizers: fences executed so far
+THREAD_EPOCH = 24  # sanitizers: block barriers passed so far
+THREAD_KNOWS = 25  # sanitizers: newest release that the thread has seen; 0 for none
+THREAD_FENCE_EPOCH = 26  # sanitizers: epoch at the last fence
+THREAD_RELEASED = 27  # sanitizers: fences that the thread's atomics have made visible
 THREAD_IS_FIBER = 20  # 0 where the threads of a block run as a plain loop and cannot give way
+THREAD_STACK_LIMIT = 28  # the address below which the stack counts as used up
 THREAD_WORDS = 32
 
 # --- thread states --------------------------------------------------------------------------------------------------
@@ -82,7 +89,10 @@ BLOCK_ALIVE = 12
 BLOCK_AT_BARRIER = 13
 BLOCK_LINEAR = 14
 BLOCK_SHARED_BYTES = 15
-BLOCK_WORDS = 16
+BLOCK_SHADOW = 16  # sanitizers: address of the shadow of the shared memory
+BLOCK_FENCED = 17  # sanitizers: a thread has executed a fence since the last barrier
+BLOCK_KNOWS = 18  # sanitizers: a thread knows of a release of another
+BLOCK_WORDS = 24
 
 # --- worker block ---------------------------------------------------------------------------------------------------
 WORKER_STACK_POINTER = 0  # where the scheduler continues
@@ -98,7 +108,11 @@ WORKER_STOPPED_SITE = 9  # plain loop: where the running thread was stopped
 WORKER_STOPPED_THREAD = 10
 WORKER_FIRST_BLOCK = 11
 WORKER_GROUP_BLOCKS = 12
-WORKER_WORDS = 16
+WORKER_SANITIZER = 13  # address of the sanitizer block; 0 where nothing watches
+WORKER_IN_KERNEL = 14  # whether kernel code runs, so that a signal may leave it
+WORKER_STACK_LIMIT = 15  # as THREAD_STACK_LIMIT, of the worker's own fiber
+WORKER_ABANDONED = 16  # takes the stack pointer of a thread that a signal left
+WORKER_WORDS = 24
 
 # --- launch block ---------------------------------------------------------------------------------------------------
 LAUNCH_NEXT_BLOCK = 0  # the workers take blocks from this counter

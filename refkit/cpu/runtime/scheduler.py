@@ -21,6 +21,7 @@ from .layout import (
     BLOCK_LINEAR,
     BLOCK_NCTAID_X,
     BLOCK_NCTAID_Y,
+    BLOCK_SHADOW,
     BLOCK_SHARED,
     BLOCK_THREADS,
     BLOCK_WORDS,
@@ -44,20 +45,24 @@ from .layout import (
     THREAD_FUEL,
     THREAD_OPERATION,
     THREAD_RESULT,
+    THREAD_SITE,
     THREAD_STACK_POINTER,
     THREAD_STACK_TOP,
     THREAD_STATE,
     THREAD_VALUE,
     THREAD_WORDS,
     WARP_SIZE,
+    WORKER_ABANDONED,
     WORKER_ALIVE,
     WORKER_AT_GRID_BARRIER,
     WORKER_BLOCKS,
     WORKER_FIRST_BLOCK,
     WORKER_GROUP_BLOCKS,
+    WORKER_IN_KERNEL,
     WORKER_LAUNCH,
     WORKER_RANDOM,
     WORKER_RESIDENT,
+    WORKER_SANITIZER,
     WORKER_STACK_POINTER,
     WORKER_STACK_TOP,
     WORKER_STATUS,
@@ -74,6 +79,7 @@ from .primitives import (
     switch,
     words,
 )
+from .watch import barrier_passed, clear_shared_shadow, forget, grid_barrier_passed, watched
 from .warp import complete_activemasks, complete_warp_operations
 
 
@@ -123,13 +129,16 @@ def power_of_two_above(n):
 
 @cuda.jit(device=True)
 def resume(worker, thread):
+    worker[WORKER_IN_KERNEL] = 1
     switch(worker, thread[THREAD_STACK_POINTER])
+    worker[WORKER_IN_KERNEL] = 0
 
 
 @cuda.jit(device=True)
 def run_lanes(worker, first, count):
     """Resumes every runnable lane of a warp once; returns how many it resumed (in order, a lane may pass on to the next)."""
     ran = 0
+    launch = words(worker[WORKER_LAUNCH])
     factor, offset, span = 1, 0, count
     if worker[WORKER_RANDOM] != 0:
         span = power_of_two_above(count)
@@ -141,7 +150,7 @@ def run_lanes(worker, first, count):
             index = (i * factor + offset) & (span - 1)
         if index < count:
             thread = words(first + index * (8 * THREAD_WORDS))
-            if thread[THREAD_STATE] == RUNNABLE:
+            if thread[THREAD_STATE] == RUNNABLE and load(launch, LAUNCH_STOP) == 0:
                 ran += 1
                 resume(worker, thread)
     return ran
@@ -183,6 +192,8 @@ def give_barrier_results(block, thread_count, waiting, true):
 @cuda.jit(device=True)
 def release_barrier(block, thread_count):
     """Makes every thread that waits at the barrier runnable, with its result where the barrier reduces a predicate."""
+    if watched(block):
+        barrier_passed(block, thread_count)
     waiting = 0
     true = 0
     reducing = False
@@ -203,6 +214,8 @@ def release_barrier(block, thread_count):
 
 @cuda.jit(device=True)
 def release_grid_barrier(worker, thread_count):
+    if worker[WORKER_SANITIZER] != 0:
+        grid_barrier_passed(worker)
     for b in range(worker[WORKER_GROUP_BLOCKS]):
         block = words(worker[WORKER_BLOCKS] + b * (8 * BLOCK_WORDS))
         for t in range(thread_count):
@@ -222,16 +235,22 @@ def place_block(block, launch, linear):
     block[BLOCK_CTAID_Z] = linear // (nx * ny)
     block[BLOCK_AT_BARRIER] = 0
     fill_bytes(block[BLOCK_SHARED], SHARED_FILL, launch[LAUNCH_SHARED_BYTES])
+    if block[BLOCK_SHADOW] != 0:
+        clear_shared_shadow(block)
 
 
 @cuda.jit(device=True)
 def start_threads(worker, block, thread_count):
     entry = address_of_thread_main()
+    watching = worker[WORKER_SANITIZER] != 0
     for t in range(thread_count):
         address = block[BLOCK_THREADS] + t * (8 * THREAD_WORDS)
         thread = words(address)
         thread[THREAD_STATE] = RUNNABLE
+        thread[THREAD_SITE] = -1
         thread[THREAD_FUEL] = POLL_FUEL
+        if watching:
+            forget(thread)
         thread[THREAD_STACK_POINTER] = prepare_stack(thread[THREAD_STACK_TOP], entry, address, address_of(worker))
     block[BLOCK_ALIVE] = thread_count
 
@@ -338,7 +357,9 @@ def plain_main(worker, unused):
         linear = block_at(launch, position)
         if linear >= 0:
             place_block(block, launch, linear)
+            worker[WORKER_IN_KERNEL] = 1
             call_address(launch[LAUNCH_ENTRY], block, worker)
+            worker[WORKER_IN_KERNEL] = 0
     if load(launch, LAUNCH_STOP) == 0:
         worker[WORKER_STATUS] = DONE
     switch(words(worker[WORKER_STACK_TOP]), worker[WORKER_STACK_POINTER])
@@ -349,3 +370,14 @@ def run_plain(worker):
     address = address_of(worker)
     pointer = prepare_stack(worker[WORKER_STACK_TOP], address_of_plain_main(), address, address)
     switch(worker, pointer)
+
+
+def leave_kernel(signal, information, context):
+    """Handler of the signal that stops a worker (`stops.py`): leaves the thread that runs, for good, for the scheduler.
+
+    The worker's address came with the signal (siginfo_t, si_value: the fourth word on 64-bit Linux).
+    """
+    worker = words(information[3])
+    if worker[WORKER_IN_KERNEL] != 0:
+        worker[WORKER_IN_KERNEL] = 0
+        switch(words(address_of(worker) + 8 * WORKER_ABANDONED), worker[WORKER_STACK_POINTER])

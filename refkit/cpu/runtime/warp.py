@@ -26,12 +26,16 @@ from .layout import (
     THREAD_STATE,
     THREAD_VALUE,
     THREAD_WORDS,
+    THREAD_WORKER,
     VOTE_ALL,
     VOTE_ANY,
     VOTE_BALLOT,
     VOTE_EQUAL,
+    WARP_SYNC,
+    WORKER_SANITIZER,
 )
 from .primitives import words
+from .watch import report_absent_lane, warp_synchronised
 
 LANE_BYTES = 8 * THREAD_WORDS
 UNDEFINED_VALUE = 0x7FFFFFFF  # a NaN: what a shuffle reads from a lane that takes no part
@@ -83,6 +87,8 @@ def shuffle_lane(first, lane, arrived):
         thread[THREAD_RESULT] = sender[THREAD_VALUE]
     else:
         thread[THREAD_RESULT] = UNDEFINED_VALUE
+        if words(thread[THREAD_WORKER])[WORKER_SANITIZER] != 0:
+            report_absent_lane(thread, source)
     thread[THREAD_PREDICATE] = 1 if in_range else 0
 
 
@@ -150,6 +156,8 @@ def complete_warp_operations(first, count):
                 arrived = waiting_lanes(first, count, mask, operation)
                 if (arrived >> lane) & 1:
                     give_results(first, count, arrived, operation)
+                    if operation == WARP_SYNC and words(thread[THREAD_WORKER])[WORKER_SANITIZER] != 0:
+                        warp_synchronised(first, count, arrived)
                     for other in range(count):
                         if (arrived >> other) & 1:
                             member = words(first + other * LANE_BYTES)

@@ -1,0 +1,252 @@
+"""What instrumented kernels call: checks of every access against its shadow cell, of every index, and of local arrays."""
+
+from numba import cuda
+
+from .findings import identity, record, sanitizer_of
+from .happens_before import merged_who, now, ordered, synchronise_by_atomic
+from .layout import (
+    BLOCK_SHADOW,
+    BLOCK_SHARED,
+    BLOCK_SHARED_BYTES,
+    LAUNCH_STOP,
+    THREAD_BLOCK,
+    THREAD_LANE,
+    THREAD_SITE,
+    THREAD_WORKER,
+    WORKER_LAUNCH,
+    WORKER_STACK_POINTER,
+)
+from .primitives import switch, words
+from .shadow_layout import (
+    ATOMIC,
+    CELL_ATOMIC_WHEN,
+    CELL_ATOMIC_WHO,
+    CELL_BYTES,
+    CELL_MASKS,
+    CELL_READ_WHEN,
+    CELL_READ_WHO,
+    CELL_SITES,
+    CELL_WRITE_WHEN,
+    CELL_WRITE_WHO,
+    INITIALIZED,
+    MISALIGNED,
+    NEGATIVE_INDEX,
+    ONE_BLOCK,
+    ONE_THREAD,
+    ONE_WARP,
+    OUT_OF_BOUNDS,
+    RACE_ATOMIC_PLAIN,
+    RACE_READ_WRITE,
+    RACE_WRITE_WRITE,
+    READ,
+    REGION_BASE,
+    REGION_END,
+    REGION_SHADOW,
+    REGION_SHIFT,
+    REGION_WORDS,
+    SANITIZER_FLAGS,
+    SANITIZER_LAST_REGION,
+    SANITIZER_REGION_COUNT,
+    SANITIZER_REGIONS,
+    SANITIZER_SHARED_SHIFT,
+    SITE_MASK,
+    UNINITIALIZED_GLOBAL,
+    UNINITIALIZED_LOCAL,
+    UNINITIALIZED_SHARED,
+    WATCH_MEMORY,
+    WATCH_RACE,
+    WATCH_UNINITIALIZED,
+    WRITE,
+)
+
+LOW = 0xFFFFFFFF
+
+
+@cuda.jit(device=True)
+def stop_launch(thread, site):
+    """Ends the launch: memory beyond an array must not be touched."""
+    thread[THREAD_SITE] = site
+    worker = words(thread[THREAD_WORKER])
+    launch = words(worker[WORKER_LAUNCH])
+    launch[LAUNCH_STOP] = 1
+    switch(thread, worker[WORKER_STACK_POINTER])
+
+
+@cuda.jit(device=True)
+def find_region(sanitizer, address):
+    """The address of the record of the region that holds an address; 0 for memory that is nobody's array."""
+    last = words(sanitizer[SANITIZER_LAST_REGION])
+    if address >= last[REGION_BASE] and address < last[REGION_END]:
+        return sanitizer[SANITIZER_LAST_REGION]
+    for i in range(sanitizer[SANITIZER_REGION_COUNT]):
+        candidate = sanitizer[SANITIZER_REGIONS] + i * (8 * REGION_WORDS)
+        region = words(candidate)
+        if address >= region[REGION_BASE] and address < region[REGION_END]:
+            sanitizer[SANITIZER_LAST_REGION] = candidate
+            return candidate
+    return 0
+
+
+@cuda.jit(device=True)
+def report_race(thread, problem, site, address, access, who, other_site, other_access):
+    record(thread, problem, site, address, access, who, other_site, other_access, 0, 0)
+
+
+@cuda.jit(device=True)
+def check_read(thread, cell, me, time, site, address):
+    sites, masks = cell[CELL_SITES], cell[CELL_MASKS]
+    if not ordered(thread, cell[CELL_WRITE_WHO], cell[CELL_WRITE_WHEN], 0):
+        report_race(thread, RACE_READ_WRITE, site, address, READ, cell[CELL_WRITE_WHO], sites & SITE_MASK, WRITE)
+    if not ordered(thread, cell[CELL_ATOMIC_WHO], cell[CELL_ATOMIC_WHEN], masks >> 32 & LOW):
+        other = (sites >> 40) & SITE_MASK
+        report_race(thread, RACE_ATOMIC_PLAIN, site, address, READ, cell[CELL_ATOMIC_WHO], other, ATOMIC)
+    lane = 1 << thread[THREAD_LANE]
+    who = me
+    mask = lane
+    when = time
+    if not ordered(thread, cell[CELL_READ_WHO], cell[CELL_READ_WHEN], masks & LOW):
+        who = merged_who(thread, me, cell[CELL_READ_WHO])
+        mask = (masks & LOW) | lane
+        when = max(time, cell[CELL_READ_WHEN])
+    cell[CELL_READ_WHO] = who
+    cell[CELL_READ_WHEN] = when
+    cell[CELL_MASKS] = (masks & ~LOW) | mask
+    cell[CELL_SITES] = (sites & ~(SITE_MASK << 20)) | ((site & SITE_MASK) << 20)
+
+
+@cuda.jit(device=True)
+def check_write(thread, cell, me, time, site, address):
+    sites, masks = cell[CELL_SITES], cell[CELL_MASKS]
+    if not ordered(thread, cell[CELL_WRITE_WHO], cell[CELL_WRITE_WHEN], 0):
+        report_race(thread, RACE_WRITE_WRITE, site, address, WRITE, cell[CELL_WRITE_WHO], sites & SITE_MASK, WRITE)
+    if not ordered(thread, cell[CELL_READ_WHO], cell[CELL_READ_WHEN], masks & LOW):
+        other = (sites >> 20) & SITE_MASK
+        report_race(thread, RACE_READ_WRITE, site, address, WRITE, cell[CELL_READ_WHO], other, READ)
+    if not ordered(thread, cell[CELL_ATOMIC_WHO], cell[CELL_ATOMIC_WHEN], masks >> 32 & LOW):
+        other = (sites >> 40) & SITE_MASK
+        report_race(thread, RACE_ATOMIC_PLAIN, site, address, WRITE, cell[CELL_ATOMIC_WHO], other, ATOMIC)
+    cell[CELL_WRITE_WHO] = me
+    cell[CELL_WRITE_WHEN] = time
+    cell[CELL_READ_WHO] = 0
+    cell[CELL_ATOMIC_WHO] = 0
+    cell[CELL_MASKS] = 0
+    cell[CELL_SITES] = INITIALIZED | (site & SITE_MASK)
+
+
+@cuda.jit(device=True)
+def check_atomic(thread, cell, me, time, site, address):
+    sites, masks = cell[CELL_SITES], cell[CELL_MASKS]
+    if not ordered(thread, cell[CELL_WRITE_WHO], cell[CELL_WRITE_WHEN], 0):
+        report_race(thread, RACE_ATOMIC_PLAIN, site, address, ATOMIC, cell[CELL_WRITE_WHO], sites & SITE_MASK, WRITE)
+    if not ordered(thread, cell[CELL_READ_WHO], cell[CELL_READ_WHEN], masks & LOW):
+        other = (sites >> 20) & SITE_MASK
+        report_race(thread, RACE_ATOMIC_PLAIN, site, address, ATOMIC, cell[CELL_READ_WHO], other, READ)
+    lane = 1 << thread[THREAD_LANE]
+    who = me
+    mask = lane
+    when = time
+    if not ordered(thread, cell[CELL_ATOMIC_WHO], cell[CELL_ATOMIC_WHEN], masks >> 32 & LOW):
+        who = merged_who(thread, me, cell[CELL_ATOMIC_WHO])
+        mask = (masks >> 32 & LOW) | lane
+        when = max(time, cell[CELL_ATOMIC_WHEN])
+    cell[CELL_ATOMIC_WHO] = who
+    cell[CELL_ATOMIC_WHEN] = when
+    cell[CELL_MASKS] = (masks & LOW) | (mask << 32)
+    cell[CELL_SITES] = (sites & ~(SITE_MASK << 40)) | ((site & SITE_MASK) << 40)
+
+
+@cuda.jit(device=True)
+def check_cell(thread, cell, flags, site, address, access, uninitialized):
+    """One access to one shadow cell."""
+    me, time = identity(thread), now(thread)
+    if access == READ and cell[CELL_READ_WHO] == me and cell[CELL_READ_WHEN] == time:
+        return  # nothing has happened to the thread since it read this
+    if access != WRITE and flags & WATCH_UNINITIALIZED and cell[CELL_SITES] & INITIALIZED == 0:
+        record(thread, uninitialized, site, address, access, 0, 0, 0, 0, 0)
+        cell[CELL_SITES] |= INITIALIZED
+    if flags & WATCH_RACE:
+        if access == READ:
+            same_block = ONE_BLOCK | (me & ~0x1FF8 & ~7)
+            if cell[CELL_READ_WHO] & ~0x1FF8 == same_block and cell[CELL_READ_WHEN] >> 40 == time >> 40:
+                return  # the whole block reads this in this epoch, and a write in between would have been reported
+            check_read(thread, cell, me, time, site, address)
+        elif access == WRITE:
+            check_write(thread, cell, me, time, site, address)
+        else:
+            check_atomic(thread, cell, me, time, site, address)
+    elif access != READ:
+        cell[CELL_SITES] |= INITIALIZED
+
+
+@cuda.jit(device=True)
+def check_access(thread, site, address, size, access):
+    """Checks one access of `size` bytes against every cell that it touches."""
+    sanitizer = sanitizer_of(thread)
+    flags = sanitizer[SANITIZER_FLAGS]
+    if flags & WATCH_MEMORY and size > 1 and address & (min(size, 16) - 1) and size & (size - 1) == 0:
+        record(thread, MISALIGNED, site, address, access, 0, 0, 0, size, 0)
+        stop_launch(thread, site)
+    if flags & (WATCH_RACE | WATCH_UNINITIALIZED) == 0:
+        return
+    block = words(thread[THREAD_BLOCK])
+    offset = address - block[BLOCK_SHARED]
+    uninitialized = UNINITIALIZED_SHARED
+    if offset >= 0 and offset < block[BLOCK_SHARED_BYTES]:
+        shift = sanitizer[SANITIZER_SHARED_SHIFT]
+        shadow = block[BLOCK_SHADOW]
+    else:
+        found = find_region(sanitizer, address)
+        if found == 0:
+            return
+        region = words(found)
+        uninitialized = UNINITIALIZED_GLOBAL
+        offset = address - region[REGION_BASE]
+        shift = region[REGION_SHIFT]
+        shadow = region[REGION_SHADOW]
+    last = (offset + size - 1) >> shift
+    for index in range(offset >> shift, last + 1):
+        cell = words(shadow + index * CELL_BYTES)
+        check_cell(thread, cell, flags, site, address, access, uninitialized)
+
+
+def read(thread, site, address, size):
+    check_access(thread, site, address, size, READ)
+
+
+def write(thread, site, address, size):
+    check_access(thread, site, address, size, WRITE)
+
+
+def atomic(thread, site, address, size):
+    check_access(thread, site, address, size, ATOMIC)
+    sanitizer = sanitizer_of(thread)
+    if sanitizer[SANITIZER_FLAGS] & WATCH_RACE:
+        synchronise_by_atomic(thread, address)
+
+
+@cuda.jit(device=True)
+def report_bounds(thread, site, address, index, length, axis):
+    problem = OUT_OF_BOUNDS if index >= length or index < -length else NEGATIVE_INDEX
+    record(thread, problem, site, address, axis, 0, 0, 0, index, length)
+    stop_launch(thread, site)
+
+
+def bounds(thread, site, address, index, length, axis):
+    """Checks one index of one array access, before it wraps."""
+    if index < 0 or index >= length:
+        sanitizer = sanitizer_of(thread)
+        if sanitizer[SANITIZER_FLAGS] & WATCH_MEMORY:
+            report_bounds(thread, site, address, index, length, axis)
+
+
+@cuda.jit(device=True)
+def report_local(thread, site):
+    sanitizer = sanitizer_of(thread)
+    if sanitizer[SANITIZER_FLAGS] & WATCH_UNINITIALIZED:
+        record(thread, UNINITIALIZED_LOCAL, site, 0, READ, 0, 0, 0, 0, 0)
+
+
+def local_read(thread, site, written):
+    """Checks a read of a local array: `written` is what the array's own shadow holds there."""
+    if written == 0:
+        report_local(thread, site)

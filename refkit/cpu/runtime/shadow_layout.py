@@ -1,0 +1,100 @@
+"""Memory layout of the sanitizers: the sanitizer block, shadow cells, regions, releases and findings, in 64-bit words."""
+
+# --- sanitizer block ------------------------------------------------------------------------------------------------
+SANITIZER_FLAGS = 0
+SANITIZER_FINDINGS = 1  # address of the table of findings
+SANITIZER_FINDING_COUNT = 2
+SANITIZER_REGIONS = 3  # address of the table of global memory regions
+SANITIZER_REGION_COUNT = 4
+SANITIZER_LAST_REGION = 5  # the region that served the last access
+SANITIZER_SHARED_SHIFT = 6
+SANITIZER_RELEASES = 7  # address of the table of releases
+SANITIZER_RELEASE_COUNT = 8
+SANITIZER_SYNC = 9  # address of the hash table from an atomic's address to its newest release
+SANITIZER_QUERY = 10  # number of the running search in the graph of releases
+SANITIZER_STACK = 11  # address of the search's stack
+SANITIZER_GAVE_UP = 12  # a table is full: what atomics order is no longer known, and not reported
+SANITIZER_SHARED_CELL_BYTES = 13  # size of one block's shared shadow
+SANITIZER_WORDS = 16
+
+WATCH_RACE = 1
+WATCH_MEMORY = 2
+WATCH_UNINITIALIZED = 4
+WATCH_BARRIER = 8
+
+# --- shadow cell: one per element, a cache line -----------------------------------------------------------------------
+CELL_WRITE_WHO = 0
+CELL_WRITE_WHEN = 1
+CELL_READ_WHO = 2
+CELL_READ_WHEN = 3
+CELL_ATOMIC_WHO = 4
+CELL_ATOMIC_WHEN = 5
+CELL_SITES = 6  # sites of the last write, read and atomic (20 bits each); bit 60: initialised
+CELL_MASKS = 7  # lanes that read (low half) and lanes whose atomics came (high half), where one warp holds them all
+CELL_WORDS = 8
+CELL_BYTES = 64
+INITIALIZED = 1 << 60
+SITE_MASK = 0xFFFFF
+
+# who: level, rank in the block from bit 3, block from bit 13; when: epoch from bit 40, warp clock from bit 20, fences
+NOBODY = 0
+ONE_THREAD = 1
+ONE_WARP = 2
+ONE_BLOCK = 3
+WHOLE_GRID = 4
+
+# --- region of global memory --------------------------------------------------------------------------------------------
+REGION_BASE = 0
+REGION_END = 1
+REGION_SHIFT = 2  # log2 of the bytes that one cell stands for
+REGION_SHADOW = 3
+REGION_WORDS = 4
+
+# --- release: a fence and an atomic behind it ----------------------------------------------------------------------------
+RELEASE_BLOCK = 0
+RELEASE_EPOCH = 1  # accesses of the block before this epoch are released
+RELEASE_RANK = 2
+RELEASE_FENCES = 3  # accesses of the thread before its last fence are released
+RELEASE_PARENT = 4  # what the thread knew
+RELEASE_BEFORE = 5  # the release before this one at the same address
+RELEASE_ADDRESS = 6
+RELEASE_MARK = 7  # the last search that came by
+RELEASE_CLOCKS = 8  # 32 clocks of the thread's warp
+RELEASE_WORDS = 40
+RELEASE_CAPACITY = 1 << 14
+SYNC_CAPACITY = 1 << 12
+STACK_CAPACITY = 1 << 15
+
+# --- finding ------------------------------------------------------------------------------------------------------------
+FINDING_PROBLEM = 0
+FINDING_SITE = 1
+FINDING_WHO = 2
+FINDING_ADDRESS = 3
+FINDING_OTHER_WHO = 4
+FINDING_OTHER_SITE = 5
+FINDING_DETAIL = 6  # bounds: the index; barriers: how many threads; warp operations: the mask
+FINDING_LIMIT = 7  # bounds: the length of the axis
+FINDING_ACCESS = 8
+FINDING_OTHER_ACCESS = 9
+FINDING_WORDS = 12
+FINDING_CAPACITY = 64
+
+READ = 0
+WRITE = 1
+ATOMIC = 2
+OPERATION = 3
+
+RACE_WRITE_WRITE = 1
+RACE_READ_WRITE = 2
+RACE_ATOMIC_PLAIN = 3
+OUT_OF_BOUNDS = 4
+NEGATIVE_INDEX = 5
+MISALIGNED = 6
+UNINITIALIZED_GLOBAL = 7
+UNINITIALIZED_SHARED = 8
+UNINITIALIZED_LOCAL = 9
+DIVERGENT_BARRIER = 10
+EXITED_THREADS = 11
+NOT_IN_OWN_MASK = 12
+MASK_DISAGREES = 13
+READS_ABSENT_LANE = 14

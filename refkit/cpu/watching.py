@@ -1,0 +1,284 @@
+"""The host's side of the sanitizers: shadows for the arrays of a launch, and findings in words."""
+
+import linecache
+import re
+import weakref
+from typing import Any
+
+import numpy as np
+
+from . import memory
+from .faults import Finding, SanitizerFault, Side
+from .kernel import CompiledKernel
+from .packing import unlinear
+from .runtime import layout
+from .runtime import shadow_layout as shadow
+
+_FLAGS = {
+    "race": shadow.WATCH_RACE,
+    "memory": shadow.WATCH_MEMORY,
+    "uninitialized": shadow.WATCH_UNINITIALIZED,
+    "barrier": shadow.WATCH_BARRIER,
+}
+_PROBLEMS = {
+    shadow.RACE_WRITE_WRITE: ("race", "write-write"),
+    shadow.RACE_READ_WRITE: ("race", "read-write"),
+    shadow.RACE_ATOMIC_PLAIN: ("race", "atomic-plain"),
+    shadow.OUT_OF_BOUNDS: ("memory", "out-of-bounds"),
+    shadow.NEGATIVE_INDEX: ("memory", "negative-index"),
+    shadow.MISALIGNED: ("memory", "misaligned"),
+    shadow.UNINITIALIZED_GLOBAL: ("uninitialized", "global"),
+    shadow.UNINITIALIZED_SHARED: ("uninitialized", "shared"),
+    shadow.UNINITIALIZED_LOCAL: ("uninitialized", "local"),
+    shadow.DIVERGENT_BARRIER: ("barrier", "divergent-barrier"),
+    shadow.EXITED_THREADS: ("barrier", "exited-threads"),
+    shadow.READS_ABSENT_LANE: ("barrier", "reads-absent-lane"),
+}
+_ACCESSES = {shadow.READ: "read", shadow.WRITE: "write", shadow.ATOMIC: "atomic", shadow.OPERATION: "operation"}
+_MADE = re.compile(r"(\w+)\s*=\s*(?:\w+\.)*(?:shared|local)\.array")
+
+
+class _Initialised:
+    """Which elements of device memory have been written: by block of memory, one byte per byte."""
+
+    def __init__(self) -> None:
+        self._maps: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+class Watch:
+    """The sanitizers' tables for one launch, and what they found."""
+
+    def __init__(
+        self,
+        kernel: CompiledKernel,
+        sanitize: frozenset[str],
+        arrays: list[tuple[str, Any]],
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+    ) -> None:
+        self.kernel, self.arrays, self.grid, self.block = kernel, arrays, grid, block
+        self.sanitize = sanitize
+        self.findings: tuple[Finding, ...] = ()
+        self._table = np.zeros((shadow.FINDING_CAPACITY, shadow.FINDING_WORDS), np.int64)
+        self._releases = np.zeros(shadow.RELEASE_CAPACITY * shadow.RELEASE_WORDS, np.int64)
+        self._sync = np.zeros(shadow.SYNC_CAPACITY * 2, np.int64)
+        self._stack = np.zeros(shadow.STACK_CAPACITY, np.int64)
+        self._regions, self._shadows = self._make_regions()
+        self._block = np.zeros(shadow.SANITIZER_WORDS, np.int64)
+        self._shared_shadow: np.ndarray | None = None
+
+    def _make_regions(self) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray, int]]]:
+        """A region and a shadow for each block of memory that holds an argument."""
+        blocks: dict[int, tuple[np.ndarray, int]] = {}
+        for _, array in self.arrays:
+            if array.host.size == 0:
+                continue
+            owner = memory.find(array.host.ctypes.data)
+            if owner is None:
+                continue
+            start = owner.ctypes.data
+            item = min(array.host.itemsize, blocks[start][1] if start in blocks else 4)
+            blocks[start] = owner, item
+        regions = np.zeros((max(1, len(blocks)), shadow.REGION_WORDS), np.int64)
+        shadows = []
+        for row, (start, (owner, item)) in zip(regions, blocks.items()):
+            shift = max(0, item.bit_length() - 1)
+            cells = np.zeros((-(-owner.nbytes >> shift) + 1, shadow.CELL_WORDS), np.int64)
+            written = memory.written(owner)
+            count = -(-owner.nbytes // (1 << shift))
+            state = written[:: 1 << shift][:count].astype(np.int64) if written is not None else 1
+            cells[:count, shadow.CELL_SITES] = state * shadow.INITIALIZED
+            row[:] = start, start + owner.nbytes, shift, cells.ctypes.data
+            shadows.append((owner, cells, shift))
+        return regions, shadows
+
+    def attach(self, worker_memory: Any, shared_bytes: int) -> None:
+        """Puts the tables into a worker's control blocks."""
+        block = self._block
+        block[shadow.SANITIZER_FLAGS] = sum(_FLAGS[name] for name in self.sanitize)
+        block[shadow.SANITIZER_FINDINGS] = self._table.ctypes.data
+        block[shadow.SANITIZER_REGIONS] = block[shadow.SANITIZER_LAST_REGION] = self._regions.ctypes.data
+        block[shadow.SANITIZER_REGION_COUNT] = len(self._shadows)
+        block[shadow.SANITIZER_RELEASES] = self._releases.ctypes.data
+        block[shadow.SANITIZER_SYNC] = self._sync.ctypes.data
+        block[shadow.SANITIZER_STACK] = self._stack.ctypes.data
+        shift = self.kernel.shared_cell.bit_length() - 1
+        cells = -(-shared_bytes >> shift) + 2
+        block[shadow.SANITIZER_SHARED_SHIFT] = shift
+        block[shadow.SANITIZER_SHARED_CELL_BYTES] = cells * shadow.CELL_BYTES
+        resident = len(worker_memory.blocks)
+        self._shared_shadow = np.zeros((resident, cells, shadow.CELL_WORDS), np.int64)
+        worker_memory.blocks[:, layout.BLOCK_SHADOW] = (
+            self._shared_shadow.ctypes.data + np.arange(resident) * cells * shadow.CELL_BYTES
+        )
+        worker_memory.watch_threads()
+        worker_memory.worker[layout.WORKER_SANITIZER] = block.ctypes.data
+        self._shared_base = worker_memory.blocks[:, layout.BLOCK_SHARED].copy()
+        self._shared_bytes = shared_bytes
+
+    def finish(self, worker: Any, launch_block: np.ndarray) -> None:
+        """Notes what the launch has written, and raises `SanitizerFault` where something was found."""
+        for owner, cells, shift in self._shadows:
+            flags = (cells[:, shadow.CELL_SITES] & shadow.INITIALIZED) != 0
+            memory.mark_written(owner, np.repeat(flags, 1 << shift)[: owner.nbytes])
+        count = int(self._block[shadow.SANITIZER_FINDING_COUNT])
+        found = [self._finding(row) for row in self._table[:count]]
+        if worker.status == layout.DEADLOCKED and "barrier" in self.sanitize:
+            found += self._deadlock(worker)
+        if not found:
+            return
+        first = found[0]
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise SanitizerFault(
+            f"{first.message}{more}",
+            findings=tuple(found),
+            kernel=first.kernel,
+            file=first.file,
+            line=first.line,
+            threads=((first.block, first.thread, first.message),),
+        )
+
+    def _who(self, who: int) -> tuple[Any, Any]:
+        """(block, thread) of a cell's owner; None for what several share."""
+        level = who & 7
+        block = unlinear(who >> 13, self.grid) if level != shadow.WHOLE_GRID else None
+        thread = unlinear(who >> 3 & 1023, self.block) if level == shadow.ONE_THREAD else None
+        return block, thread
+
+    def _place(self, site: int) -> tuple[str, int]:
+        sites = self.kernel.sites
+        return sites[site] if 0 <= site < len(sites) else (self.kernel.file, self.kernel.line)
+
+    def _finding(self, row: np.ndarray) -> Finding:
+        sanitizer, problem = _PROBLEMS[int(row[shadow.FINDING_PROBLEM])]
+        file, line = self._place(int(row[shadow.FINDING_SITE]))
+        block, thread = self._who(int(row[shadow.FINDING_WHO]))
+        access = _ACCESSES.get(int(row[shadow.FINDING_ACCESS]), "access")
+        address = self._address(int(row[shadow.FINDING_ADDRESS]), problem, row, file, line)
+        other = None
+        if int(row[shadow.FINDING_OTHER_WHO]):
+            other_file, other_line = self._place(int(row[shadow.FINDING_OTHER_SITE]))
+            other_block, other_thread = self._who(int(row[shadow.FINDING_OTHER_WHO]))
+            other_access = _ACCESSES[int(row[shadow.FINDING_OTHER_ACCESS])]
+            other = Side(other_access, other_file, other_line, other_block, other_thread)
+        if sanitizer == "memory" and problem != "misaligned":
+            access = "index"
+        message = self._message(sanitizer, problem, access, address, row, block, thread, other)
+        return Finding(
+            sanitizer, problem, message, self.kernel.name, file, line, block, thread, access, address, other
+        )
+
+    def _message(
+        self, sanitizer: str, problem: str, access: str, address: str | None, row: np.ndarray, block: Any, thread: Any, other: Any
+    ) -> str:
+        who = f"thread {thread} of block {block}"
+        detail, limit = int(row[shadow.FINDING_DETAIL]), int(row[shadow.FINDING_LIMIT])
+        if sanitizer == "race":
+            return f"race on {address}: {access} by {who} and {other.access} by {_side(other)} at line {other.line}"
+        if problem == "out-of-bounds":
+            axis = int(row[shadow.FINDING_ACCESS])
+            return f"index {detail} is outside axis {axis} of {address}, which has {limit} elements ({who})"
+        if problem == "negative-index":
+            axis = int(row[shadow.FINDING_ACCESS])
+            return f"index {detail} of axis {axis} of {address} is negative and wraps to {detail + limit} ({who})"
+        if problem == "misaligned":
+            return f"{access} of {detail} bytes at {address} is not aligned to its size ({who})"
+        if sanitizer == "uninitialized":
+            return f"{access} of {address}, which nothing has written ({who})"
+        if problem == "divergent-barrier":
+            return f"{who} waits at this barrier while {_side(other)} waits at another, line {other.line}"
+        if problem == "exited-threads":
+            return f"{detail} of {limit} threads never reach this barrier: they have returned (block {block})"
+        return f"shuffle reads lane {limit}, which takes no part (mask {detail & 0xFFFFFFFF:#010x}; {who})"
+
+    def _address(self, address: int, problem: str, row: np.ndarray, file: str, line: int) -> str | None:
+        """`array[index]` of an address, or of the array alone where only an index is at fault."""
+        whole = problem in ("out-of-bounds", "negative-index")
+        if problem in ("divergent-barrier", "exited-threads", "reads-absent-lane"):
+            return None
+        if problem == "local" or (whole and address == 0):
+            return f"a local array ({linecache.getline(file, line).strip()})"
+        for name, array in self.arrays:
+            host = array.host
+            base = host.ctypes.data
+            before, after = memory.extent(host.shape, host.strides, host.itemsize)
+            if base - before <= address < base + after or (whole and address == base):
+                return name if whole else f"{name}{_index(host, address - base)}"
+        for base in self._shared_base:
+            offset = address - int(base)
+            if 0 <= offset < max(1, self._shared_bytes):
+                return self._shared_name(offset, whole)
+        return f"address {address:#x}"
+
+    def _shared_name(self, offset: int, whole: bool) -> str:
+        static = -(-self.kernel.shared_bytes // 16) * 16
+        for array in self.kernel.shared_arrays:
+            start = static if array.offset < 0 else array.offset
+            size = self._shared_bytes - static if array.offset < 0 else array.size
+            if start <= offset < start + max(size, 1):
+                made = _MADE.search(linecache.getline(array.file, array.line))
+                name = f"shared {made.group(1) if made else 'array'}"
+                return name if whole else f"{name}[{(offset - start) // array.element}]"
+        return f"shared memory at byte {offset}"
+
+    def _deadlock(self, worker: Any) -> list[Finding]:
+        """What a deadlock says about masks: a lane missing from its own, lanes that disagree, or threads that never come."""
+        rows = worker.memory.threads
+        live = int(worker.memory.worker[layout.WORKER_GROUP_BLOCKS]) * self.block[0] * self.block[1] * self.block[2]
+        found: list[Finding] = []
+        seen: set[tuple[str, int]] = set()
+        for rank, row in enumerate(rows[:live]):
+            if row[layout.THREAD_STATE] not in (layout.AT_WARP_OPERATION, layout.AT_BARRIER):
+                continue
+            problem, text = self._why_waiting(rows, rank, row)
+            site = int(row[layout.THREAD_SITE])
+            if (problem, site) in seen:
+                continue
+            seen.add((problem, site))
+            file, line = self._place(site)
+            block = unlinear(int(worker.memory.blocks[rank // self._threads, layout.BLOCK_LINEAR]), self.grid)
+            thread = unlinear(int(row[layout.THREAD_LINEAR]), self.block)
+            message = f"{text} (thread {thread} of block {block})"
+            found.append(
+                Finding("barrier", problem, message, self.kernel.name, file, line, block, thread, "operation")
+            )
+        order = ("not-in-own-mask", "mask-disagrees", "divergent-barrier", "deadlock")
+        return sorted(found, key=lambda finding: order.index(finding.problem))
+
+    @property
+    def _threads(self) -> int:
+        return self.block[0] * self.block[1] * self.block[2]
+
+    def _why_waiting(self, rows: np.ndarray, rank: int, row: np.ndarray) -> tuple[str, str]:
+        if row[layout.THREAD_STATE] == layout.AT_BARRIER:
+            return "deadlock", "waits at a barrier that some threads never reach"
+        mask, lane = int(row[layout.THREAD_MASK]), int(row[layout.THREAD_LANE])
+        if not mask >> lane & 1:
+            return "not-in-own-mask", f"lane {lane} calls with mask {mask:#010x}, which does not name it"
+        first = rank - lane
+        last = min(first + layout.WARP_SIZE, rank - int(row[layout.THREAD_LINEAR]) + self._threads)
+        for other in rows[first:last]:
+            named = mask >> int(other[layout.THREAD_LANE]) & 1
+            if named and other[layout.THREAD_STATE] == layout.AT_WARP_OPERATION:
+                if int(other[layout.THREAD_MASK]) != mask:
+                    theirs = int(other[layout.THREAD_MASK])
+                    return "mask-disagrees", f"lane {lane} waits with mask {mask:#010x}, lane {int(other[layout.THREAD_LANE])} with {theirs:#010x}"
+        return "deadlock", f"lane {lane} waits for lanes of mask {mask:#010x} that never come"
+
+
+def _side(side: Side) -> str:
+    if side.thread is not None:
+        return f"thread {side.thread} of block {side.block}"
+    return f"several threads of block {side.block}" if side.block is not None else "several blocks"
+
+
+def _index(host: np.ndarray, offset: int) -> str:
+    """The index of the element at a byte offset from element 0, by the array's strides."""
+    index: dict[int, int] = {}
+    for axis in sorted(range(host.ndim), key=lambda axis: -abs(host.strides[axis])):
+        stride = host.strides[axis]
+        step = offset // stride if stride else 0
+        step = min(max(step, 0), host.shape[axis] - 1)
+        index[axis] = step
+        offset -= step * stride
+    return f"[{', '.join(str(index[axis]) for axis in range(host.ndim))}]" if host.ndim else ""
