@@ -57,6 +57,8 @@ class CaseRecord:
     scenario: str = ""
     values: str = ""
     seed: int = 0
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class CheckRecord:
     """One check of one kernel.
 
     `worst_ratio` is the largest |error| / allowed error seen (below 1 holds); `bound` is `tracked`, `estimated` or
-    `exact`; `sensitivity` is the smallest relative fault that these cases would have caught.
+    `exact`; `sensitivity` is the smallest relative fault that these cases would have caught; `case` is the failing
+    case, made small.
     """
 
     name: str
@@ -107,6 +110,7 @@ class CheckRecord:
     bound: str = ""
     sensitivity: float | None = None
     cases_data: tuple[CaseRecord, ...] = ()
+    case: CaseRecord | None = None
     worst: WorstRecord | None = None
     findings: tuple[SourceFinding, ...] = ()
 
@@ -123,7 +127,8 @@ class CheckRecord:
             status=Verdict,
             worst_ratio=_number,
             sensitivity=_number,
-            cases_data=lambda rows: tuple(_build(CaseRecord, row, ratio=_number) for row in rows),
+            cases_data=lambda rows: tuple(_case(row) for row in rows),
+            case=lambda row: None if row is None else _case(row),
             worst=_worst,
             findings=lambda rows: tuple(_build(SourceFinding, row) for row in rows),
         )
@@ -226,6 +231,10 @@ def _plain(value: Any) -> Any:
 
 def _number(value: Any) -> float | None:
     return None if value is None else float(value)
+
+
+def _case(data: Mapping[str, Any]) -> CaseRecord:
+    return _build(CaseRecord, data, ratio=_number, absent=tuple)
 
 
 def _worst(data: Mapping[str, Any] | None) -> WorstRecord | None:

@@ -52,10 +52,11 @@ def examine_trial(run: CaseRun, check: str, trial: Trial, expectation: Expectati
 
 
 def launch_finding(check: str, trial: Trial) -> Finding:
-    """The finding for a launch that failed; what the executor cannot run is an error and no fault of the kernel."""
+    """The finding for a launch that failed; what the executor cannot run, or breaks on, is an error and no fault of
+    the kernel."""
     fault = trial.fault
     assert fault is not None
-    verdict = Verdict.ERROR if fault.kind == "unsupported" else Verdict.FAILED
+    verdict = Verdict.ERROR if fault.kind in ("unsupported", "internal") else Verdict.FAILED
     return Finding(check, str(fault), fault.kind.replace("_", " "), verdict=verdict, fault=fault)
 
 

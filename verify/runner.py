@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 LATER_SHRINKS = 0.25
 """The part of the shrinking time that each failing check after the first gets."""
 
-FUTILE = ("compile", "unsupported")
+FUTILE = ("compile", "unsupported", "internal")
 """Kinds of launch fault that no other case would do without."""
 SOFT = ("launcher", "configuration", "exception")
 """Kinds of launch fault that end quickly and that other cases may do without; the check goes on to those."""
@@ -368,8 +368,7 @@ class _KernelRun:
             diagnosis=finding.diagnosis,
             case_file=found.case_file,
             worst=finding.worst or record.worst,
-            # The failing case is the last one in the data: the smallest that was found.
-            cases_data=(*record.cases_data, shown),
+            case=shown,
         )
 
 
@@ -390,6 +389,8 @@ def _case_record(case: Case, examination: Examination | None, ratio: float | Non
         scenario=case.scenario,
         values=case.values,
         seed=case.seed,
+        scalars=dict(case.scalars),
+        absent=case.absent,
     )
 
 

@@ -52,7 +52,7 @@ def test_a_failing_case_is_saved_small_and_the_larger_one_removed(tmp_path):
     assert [str(path) for path in files] == [check.case_file]
     saved = store.load(files[0])
     assert saved.check == "determinism"
-    assert saved.case.dims == check.cases_data[-1].dims == {"R": 1, "C": 1}
+    assert saved.case.dims == check.case.dims == {"R": 1, "C": 1}
 
 
 def test_a_failure_is_told_before_it_is_made_small(tmp_path):

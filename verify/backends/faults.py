@@ -17,6 +17,7 @@ _NOISE = re.compile(r"^(Failed in \w+ mode pipeline.*|During: .*|-+%<-+.*)$")
 
 _OUR_FOLDER = Path(__file__).resolve().parents[2]
 _OUR_PARTS = tuple(str(_OUR_FOLDER / part) for part in ("verify", "refkit/cpu", "refkit/numerics", "refkit/verify"))
+_EXECUTOR = str(_OUR_FOLDER / "refkit" / "cpu")
 _LIBRARIES = (sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])
 
 
@@ -88,10 +89,20 @@ def launcher_fault(error: BaseException) -> LaunchFault:
     return LaunchFault("launcher", f"the launcher raised {one_line(error)}", user_location(error))
 
 
+def is_our_own(error: BaseException) -> bool:
+    """True where `error` is a mistake in the executor: of a kind that it never raises on purpose, and raised by its
+    own code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    inside = bool(frames) and str(Path(frames[-1].filename).resolve()).startswith(_EXECUTOR)
+    return inside and isinstance(error, (NameError, AttributeError, AssertionError, KeyError))
+
+
 def from_exception(error: BaseException) -> LaunchFault:
     """The fault that a launch which raised `error` comes to, where the backend knows nothing more exact."""
     if isinstance(error, LaunchFault):
         return error
+    if is_our_own(error):
+        return LaunchFault("internal", f"refkit's own executor failed: {one_line(error)}", user_location(error))
     return compile_fault(error) if is_compile_error(error) else launcher_fault(error)
 
 

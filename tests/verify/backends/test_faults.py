@@ -96,6 +96,17 @@ def test_an_error_that_only_names_its_code_is_read_by_name():
     assert (fault.kind, fault.fatal) == ("memory", True)
 
 
+def test_a_mistake_of_the_executor_is_not_blamed_on_the_kernel():
+    from refkit.cpu import DeviceArray
+
+    with pytest.raises(AttributeError) as mistake:
+        DeviceArray.wrap(None)
+    assert faults.from_exception(mistake.value).kind == "internal"
+    with pytest.raises(ValueError, match="strides") as refusal:
+        DeviceArray((2, 2), (8,), "float32")
+    assert faults.from_exception(refusal.value).kind == "launcher"
+
+
 def test_a_fault_passes_through_as_it_is():
     fault = LaunchFault("no_progress", "for ever", fatal=True)
     assert _fault(fault) is fault

@@ -62,7 +62,7 @@ def test_each_fault_is_reported_by_the_right_check(launch, check, dims, diagnosi
     assert set(found) - {"integer_exact"} == {check}
     assert diagnosis in found[check].diagnosis
     if dims is not None:
-        assert found[check].cases_data[-1].dims == dims
+        assert found[check].case.dims == dims
 
 
 def test_state_kept_between_launches_is_the_second_launchs_finding():
