@@ -96,7 +96,7 @@ def lanes_exchange_through_a_tile(fixed):
     expected=lambda x: x[::-1],
 )
 def lanes_exchange_through_global(fixed):
-    """The same in global memory: a cached store is not yet seen by the neighbour."""
+    """Lanes of one warp pass values through global memory, where a store is no sooner seen than in shared memory."""
 
     @cuda.jit
     def reverse(x, scratch, y):
