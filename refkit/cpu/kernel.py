@@ -57,7 +57,7 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
         raise Unsupported(message, kernel=lowered.name, file=lowered.file, line=lowered.line) from None
     build.scheduler_address("rk_switch")  # the kernel links against it
     libraries = [build.device_bitcode(), *([build.watch_bitcode()] if lowered.watched else [])]
-    name = cache.key("kernel", linked, *libraries, engine.identity())
+    name = cache.key("kernel", _without_serial_numbers(linked), *libraries, engine.identity())
     object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, lowered.recursive))
     code = engine.load(object_file)
     return CompiledKernel(
@@ -77,6 +77,12 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
         shared_arrays=tuple(lowered.translation.shared_arrays),
         code=code,
     )
+
+
+def _without_serial_numbers(text: str) -> str:
+    """IR text with the serial numbers in Numba's names (`B2v7`) counted anew: they depend on what was compiled before."""
+    numbers: dict[str, int] = {}
+    return re.sub(r"B\d+v(\d+)", lambda match: f"Bv{numbers.setdefault(match.group(1), len(numbers))}", text)
 
 
 def _linked_text(lowered: LoweredKernel, fibers: bool) -> str:

@@ -72,7 +72,7 @@ def lower(
         message = f"linked device code ({', '.join(ir.foreign)}) has no host meaning"
         raise Unsupported(message, kernel=function.__name__, file=file, line=line)
     try:
-        translation = translate.translate(ir.modules, ir.entry, file)
+        translation = translate.translate(ir.modules, ir.entry, file, watched=watched)
     except Unsupported as fault:
         fault.kernel = function.__name__
         fault.file, fault.line = fault.file or file, fault.line or line

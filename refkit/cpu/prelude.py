@@ -147,6 +147,11 @@ _FENCE = """define linkonce_odr void @nvvm.membar.{scope}(ptr %thread) alwaysinl
 """
 
 _WATCH = """
+define linkonce_odr void @rk.zero(ptr %thread, ptr %p, i64 %size) alwaysinline {
+  call void @llvm.memset.p0.i64(ptr %p, i8 0, i64 %size, i1 false)
+  ret void
+}
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 define linkonce_odr void @rk.bounds(ptr %thread, i32 %site, ptr %data, i64 %index, i64 %length, i32 %axis) alwaysinline {
   %inside = icmp ult i64 %index, %length
   br i1 %inside, label %end, label %outside

@@ -68,8 +68,10 @@ class Translation:
     meanings: dict[str, Meaning] = field(default_factory=dict)
 
 
-def translate(modules: tuple[str, ...], entry: str, file: str) -> Translation:
+def translate(modules: tuple[str, ...], entry: str, file: str, *, watched: bool = False) -> Translation:
     """Host IR for a kernel given as device IR modules.
+
+    watched: the zeros that Numba puts into a local array do not count as written.
 
     Raises `Unsupported` for inline assembly that has no host meaning, naming it and the kernel's line.
     """
@@ -78,6 +80,8 @@ def translate(modules: tuple[str, ...], entry: str, file: str) -> Translation:
     for text in modules:
         lines = Lines(text, file)
         text = _atomics(text)
+        if watched:
+            text = _local_zeros(text)
         text = text.replace("llvm.nvvm.", "nvvm.")  # plain names: LLVM leaves them alone
         text = _number_sites(text, lines, result)
         text = _inline_assembly(text, lines, result)
@@ -111,6 +115,24 @@ def _atomics(text: str) -> str:
     if '@"rk.atomic.add.f32"' in replaced:
         replaced += '\ndeclare float @"rk.atomic.add.f32"(float*, float)\n'
     return replaced
+
+
+_LOCAL_ZEROS = re.compile(
+    r'^  store (?P<type>\[[^\n]*\]) zeroinitializer, \[[^\n]*\]\* (?P<name>%"_cudapy_lmem[^"]*")[^\n]*$', re.MULTILINE
+)
+
+
+def _local_zeros(text: str) -> str:
+    """Hides Numba's zero fill of local arrays in a call, which the instrumentation leaves alone."""
+
+    def call(match: re.Match[str]) -> str:
+        size = size_of(match["type"])
+        pointer = match["name"][:-1] + '.zeroed"'
+        cast = f"  {pointer} = bitcast {match['type']}* {match['name']} to i8*"
+        return f'{cast}\n  call void @"rk.zero"(i8* {pointer}, i64 {size})'
+
+    replaced = _LOCAL_ZEROS.sub(call, text)
+    return replaced + ('\ndeclare void @"rk.zero"(i8*, i64)\n' if replaced != text else "")
 
 
 def _number_sites(text: str, lines: Lines, result: Translation) -> str:

@@ -2,7 +2,7 @@
 
 from numba import cuda
 
-from .layout import BLOCK_LINEAR, THREAD_BLOCK, THREAD_LINEAR, THREAD_WORKER, WORKER_SANITIZER
+from .layout import THREAD_IDENTITY, THREAD_SANITIZER
 from .primitives import words
 from .shadow_layout import (
     FINDING_ACCESS,
@@ -17,7 +17,6 @@ from .shadow_layout import (
     FINDING_SITE,
     FINDING_WHO,
     FINDING_WORDS,
-    ONE_THREAD,
     SANITIZER_FINDING_COUNT,
     SANITIZER_FINDINGS,
 )
@@ -25,15 +24,13 @@ from .shadow_layout import (
 
 @cuda.jit(device=True)
 def sanitizer_of(thread):
-    worker = words(thread[THREAD_WORKER])
-    return words(worker[WORKER_SANITIZER])
+    return words(thread[THREAD_SANITIZER])
 
 
 @cuda.jit(device=True)
 def identity(thread):
     """The thread as a shadow cell holds it."""
-    block = words(thread[THREAD_BLOCK])
-    return ONE_THREAD | (thread[THREAD_LINEAR] << 3) | (block[BLOCK_LINEAR] << 13)
+    return thread[THREAD_IDENTITY]
 
 
 @cuda.jit(device=True)

@@ -155,8 +155,8 @@ def merged_who(thread, me, who):
         return WHOLE_GRID
     same_warp = ((who >> 3) & 1023) // WARP_SIZE == thread[THREAD_WARP]
     if level <= ONE_WARP and same_warp:
-        return ONE_WARP | (me & ~7)
-    return ONE_BLOCK | (me & ~7)
+        return ONE_WARP | (me & ~0xFF)  # the warp's first rank
+    return ONE_BLOCK | (me & ~0x1FFF)
 
 
 @cuda.jit(device=True)

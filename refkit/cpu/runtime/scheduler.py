@@ -79,8 +79,8 @@ from .primitives import (
     switch,
     words,
 )
-from .watch import barrier_passed, clear_shared_shadow, forget, grid_barrier_passed, watched
 from .warp import complete_activemasks, complete_warp_operations
+from .watch import barrier_passed, clear_shared_shadow, forget, grid_barrier_passed, watched
 
 
 @cuda.jit(device=True)

@@ -2,7 +2,7 @@
 
 from numba import cuda
 
-from .findings import identity, record, sanitizer_of
+from .findings import record, sanitizer_of
 from .happens_before import merged_who, now, ordered, synchronise_by_atomic
 from .layout import (
     BLOCK_SHADOW,
@@ -10,6 +10,8 @@ from .layout import (
     BLOCK_SHARED_BYTES,
     LAUNCH_STOP,
     THREAD_BLOCK,
+    THREAD_EPOCH,
+    THREAD_IDENTITY,
     THREAD_LANE,
     THREAD_SITE,
     THREAD_WORKER,
@@ -56,6 +58,7 @@ from .shadow_layout import (
     WATCH_MEMORY,
     WATCH_RACE,
     WATCH_UNINITIALIZED,
+    WHOLE_GRID,
     WRITE,
 )
 
@@ -156,20 +159,52 @@ def check_atomic(thread, cell, me, time, site, address):
 
 
 @cuda.jit(device=True)
+def read_is_plain(thread, cell, time, site):
+    """Deals with the reads that need no search: of what was written in an earlier epoch, by threads of one warp or block."""
+    me = thread[THREAD_IDENTITY]
+    block = me >> 13
+    epoch = time >> 40
+    write_who = cell[CELL_WRITE_WHO]
+    if cell[CELL_ATOMIC_WHO] != 0 or (
+        write_who != 0 and (write_who >> 13 != block or cell[CELL_WRITE_WHEN] >> 40 >= epoch)
+    ):
+        return False
+    who, when = cell[CELL_READ_WHO], cell[CELL_READ_WHEN]
+    lane = 1 << thread[THREAD_LANE]
+    if who == 0 or (who >> 13 == block and who & 7 != WHOLE_GRID and when >> 40 < epoch):
+        cell[CELL_READ_WHO] = me
+        cell[CELL_READ_WHEN] = time
+        cell[CELL_MASKS] = lane
+    elif when != time:
+        return False
+    elif who == (ONE_WARP | (me & ~0xFF)):
+        cell[CELL_MASKS] |= lane
+    elif who & 7 == ONE_THREAD and who >> 8 == me >> 8:
+        cell[CELL_READ_WHO] = ONE_WARP | (me & ~0xFF)
+        cell[CELL_MASKS] |= lane
+    else:
+        return False
+    cell[CELL_SITES] = (cell[CELL_SITES] & ~(SITE_MASK << 20)) | ((site & SITE_MASK) << 20)
+    return True
+
+
+@cuda.jit(device=True)
 def check_cell(thread, cell, flags, site, address, access, uninitialized):
     """One access to one shadow cell."""
-    me, time = identity(thread), now(thread)
-    if access == READ and cell[CELL_READ_WHO] == me and cell[CELL_READ_WHEN] == time:
-        return  # nothing has happened to the thread since it read this
+    me = thread[THREAD_IDENTITY]
+    if access == READ:
+        # nothing has happened to the thread, or to its block, since this was read
+        who, when = cell[CELL_READ_WHO], cell[CELL_READ_WHEN]
+        if who == (ONE_BLOCK | (me & ~0x1FFF)) and when >> 40 == thread[THREAD_EPOCH]:
+            return
     if access != WRITE and flags & WATCH_UNINITIALIZED and cell[CELL_SITES] & INITIALIZED == 0:
         record(thread, uninitialized, site, address, access, 0, 0, 0, 0, 0)
         cell[CELL_SITES] |= INITIALIZED
     if flags & WATCH_RACE:
+        time = now(thread)
         if access == READ:
-            same_block = ONE_BLOCK | (me & ~0x1FF8 & ~7)
-            if cell[CELL_READ_WHO] & ~0x1FF8 == same_block and cell[CELL_READ_WHEN] >> 40 == time >> 40:
-                return  # the whole block reads this in this epoch, and a write in between would have been reported
-            check_read(thread, cell, me, time, site, address)
+            if not read_is_plain(thread, cell, time, site):
+                check_read(thread, cell, me, time, site, address)
         elif access == WRITE:
             check_write(thread, cell, me, time, site, address)
         else:

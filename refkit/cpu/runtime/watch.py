@@ -9,17 +9,21 @@ from .layout import (
     BLOCK_ALIVE,
     BLOCK_FENCED,
     BLOCK_KNOWS,
+    BLOCK_LINEAR,
     BLOCK_SHADOW,
     BLOCK_THREADS,
     BLOCK_WORDS,
+    THREAD_BLOCK,
     THREAD_CLOCKS,
     THREAD_EPOCH,
     THREAD_FENCE_EPOCH,
     THREAD_FENCES,
+    THREAD_IDENTITY,
     THREAD_KNOWS,
-    THREAD_LANE,
+    THREAD_LINEAR,
     THREAD_MASK,
     THREAD_RELEASED,
+    THREAD_SANITIZER,
     THREAD_SITE,
     THREAD_STATE,
     THREAD_WORDS,
@@ -37,6 +41,7 @@ from .shadow_layout import (
     DIVERGENT_BARRIER,
     EXITED_THREADS,
     INITIALIZED,
+    ONE_THREAD,
     OPERATION,
     READS_ABSENT_LANE,
     REGION_BASE,
@@ -68,6 +73,10 @@ def watched(block):
 @cuda.jit(device=True)
 def forget(thread):
     """A fresh thread has synchronised with nobody."""
+    block = words(thread[THREAD_BLOCK])
+    worker = words(thread[THREAD_WORKER])
+    thread[THREAD_SANITIZER] = worker[WORKER_SANITIZER]
+    thread[THREAD_IDENTITY] = ONE_THREAD | (thread[THREAD_LINEAR] << 3) | (block[BLOCK_LINEAR] << 13)
     clocks = words(thread[THREAD_CLOCKS])
     for lane in range(WARP_SIZE):
         clocks[lane] = 0
@@ -81,7 +90,7 @@ def forget(thread):
 @cuda.jit(device=True)
 def clear_shared_shadow(block):
     """Shared memory of a fresh block: nobody has written it."""
-    sanitizer = sanitizer_of(thread_at(block, 0))
+    sanitizer = words(words(thread_at(block, 0)[THREAD_WORKER])[WORKER_SANITIZER])
     fill_bytes(block[BLOCK_SHADOW], 0, sanitizer[SANITIZER_SHARED_CELL_BYTES])
     block[BLOCK_FENCED] = 0
     block[BLOCK_KNOWS] = 0
