@@ -1,4 +1,4 @@
-"""Machine code on disk, so that a kernel is compiled once per machine: entries are keyed by all that decides their content.
+"""Machine code on disk: a kernel is compiled once per machine; entries are keyed by all that decides their content.
 
 An entry that is damaged, or that another version wrote, is as good as none. Writers never share a file: each entry is
 written under a name of its own and moved into place, so that runs side by side cannot disturb each other.
@@ -18,7 +18,7 @@ _MOST_BYTES = 512 * 1024 * 1024
 
 
 def directory() -> Path | None:
-    """Where entries lie: `$REFKIT_CACHE_DIR`, else `refkit` in the user's cache folder; None where that cannot be written."""
+    """Where entries lie: `$REFKIT_CACHE_DIR`, else `refkit` in the user's cache folder; None where nothing can be written."""
     named = os.environ.get("REFKIT_CACHE_DIR")
     base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refkit"
     try:
@@ -39,7 +39,7 @@ def key(*parts: str | bytes) -> str:
 
 
 def fetch(name: str, make: Callable[[], Any]) -> Any:
-    """The entry's value, from disk or made and stored; a value is bytes, numbers, strings, or tuples and dicts of them."""
+    """The entry's value, from disk or made and stored: bytes, numbers, strings, or tuples and dicts of them."""
     base = directory()
     if base is None:
         return make()
@@ -79,7 +79,7 @@ def _write(path: Path, value: Any) -> None:
 
 
 def _trim(base: Path) -> None:
-    """Drops the entries used longest ago where the cache has grown past its size; looked at on one write in a hundred."""
+    """Drops the entries used longest ago where the cache is past its size; looked at on one write in a hundred."""
     if os.urandom(1)[0] >= 3:
         return
     with contextlib.suppress(OSError):

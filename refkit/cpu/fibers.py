@@ -1,9 +1,10 @@
-"""The context switch: a few instructions of assembly per architecture, held in LLVM `module asm`, so that no compiler is needed.
+"""The context switch: a few instructions of assembly per architecture, held in LLVM `module asm`: no compiler is needed.
 
-`rk_switch(save, target)` saves the callee-saved registers on the running stack, stores the stack pointer in `*save`, and
-continues at the stack pointer `target`. It jumps where it could return: the processor predicts a return from the calls
-that went before, which is always wrong here, and costs more than the rest of the switch. `rk_start` is where a fresh stack begins: it calls entry(first, second), which
-never returns. A fresh stack holds one frame of FRAME_WORDS words, laid out as the switch restores it.
+`rk_switch(save, target)` saves the callee-saved registers on the running stack, stores the stack pointer in `*save`,
+and continues at the stack pointer `target`. It jumps where it could return: the processor predicts a return from the
+calls that went before, which is always wrong here, and costs more than the rest of the switch. `rk_start` is where a
+fresh stack begins: it calls entry(first, second), which never returns. A fresh stack holds one frame of FRAME_WORDS
+words, laid out as the switch restores it.
 """
 
 import platform
@@ -84,7 +85,7 @@ _machine = platform.machine().replace("arm64", "aarch64").replace("AMD64", "x86_
 if _machine == "aarch64":
     ASSEMBLY, FRAME_WORDS, FRAME_FIRST, FRAME_SECOND, FRAME_ENTRY, FRAME_RETURN = AARCH64, 20, 0, 1, 2, 11
 else:
-    # popped in the order r15, r14, r13, r12, rbx, rbp, return address; two words more keep the stack 16-byte aligned at rk_start
+    # popped in the order r15, r14, r13, r12, rbx, rbp, return address; two words more keep rk_start 16-byte aligned
     ASSEMBLY, FRAME_WORDS, FRAME_FIRST, FRAME_SECOND, FRAME_ENTRY, FRAME_RETURN = X86_64, 9, 3, 2, 1, 6
 
 

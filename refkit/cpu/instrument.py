@@ -12,20 +12,40 @@ from .faults import Unsupported
 
 _NAME = r'(?:"[^"]*"|[-\w$.]+)'
 _LOAD = re.compile(rf"^\s+%({_NAME}) = load (?:atomic )?(?:volatile )?(?P<type>[^,]+), ptr (?P<pointer>[%@]{_NAME})")
-_STORE = re.compile(rf"^\s+store (?:atomic )?(?:volatile )?(?P<type>\S+|<[^>]*>|\[[^\]]*\]|\{{[^}}]*\}}) [^\n]*?, ptr (?P<pointer>[%@]{_NAME})")
+_STORE = re.compile(
+    rf"^\s+store (?:atomic )?(?:volatile )?(?P<type>\S+|<[^>]*>|\[[^\]]*\]|\{{[^}}]*\}}) [^\n]*?, ptr (?P<pointer>[%@]{_NAME})"
+)
 _RMW = re.compile(rf"^\s+%({_NAME}) = atomicrmw (?:volatile )?\w+ ptr (?P<pointer>[%@]{_NAME}), (?P<type>\w+) ")
 _CMPXCHG = re.compile(rf"^\s+%({_NAME}) = cmpxchg (?:weak )?(?:volatile )?ptr (?P<pointer>[%@]{_NAME}), (?P<type>\w+) ")
 _ATOMIC_CALL = re.compile(
     rf"^\s+%({_NAME}) = (?:tail )?call (?P<type>\w+) @(?:rk\.atomic\.|nvvm\.atomic\.|___numba_atomic_)[\w.]*"
     rf"\((?:ptr %rk\.thread, )?ptr (?:\w+ )*(?P<pointer>[%@]{_NAME})"
 )
-_ALLOCA = re.compile(rf"^\s+%(?P<name>{_NAME}) = alloca (?P<type>\[.*\]|\{{.*\}}|\S+?)(?:, align \d+)?(?:, !dbg ![0-9]+)?$")
-_ADDRESS = re.compile(rf"^\s+%(?P<name>{_NAME}) = (?:getelementptr|bitcast|addrspacecast|select|phi|freeze)\b(?P<rest>.*)$")
+_ALLOCA = re.compile(
+    rf"^\s+%(?P<name>{_NAME}) = alloca (?P<type>\[.*\]|\{{.*\}}|\S+?)(?:, align \d+)?(?:, !dbg ![0-9]+)?$"
+)
+_ADDRESS = re.compile(
+    rf"^\s+%(?P<name>{_NAME}) = (?:getelementptr|bitcast|addrspacecast|select|phi|freeze)\b(?P<rest>.*)$"
+)
 _POINTER = re.compile(rf"ptr (?P<pointer>%{_NAME})")
-_BOUNDS = re.compile(rf"^(?P<head>\s+call void @rk\.bounds\(ptr %rk\.thread, i32 \d+, )ptr (?:\w+ )*(?P<pointer>[%@]{_NAME})(?P<tail>,.*)$")
+_BOUNDS = re.compile(
+    rf"^(?P<head>\s+call void @rk\.bounds\(ptr %rk\.thread, i32 \d+, )ptr (?:\w+ )*(?P<pointer>[%@]{_NAME})(?P<tail>,.*)$"
+)
 _FILL = re.compile(rf"@llvm\.memset\.[\w.]+\(ptr (?:[\w() ]+ )?(?P<pointer>%{_NAME}),")
 
-_BYTES = {"i1": 1, "i8": 1, "i16": 2, "half": 2, "bfloat": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8, "i128": 16}
+_BYTES = {
+    "i1": 1,
+    "i8": 1,
+    "i16": 2,
+    "half": 2,
+    "bfloat": 2,
+    "i32": 4,
+    "float": 4,
+    "i64": 8,
+    "double": 8,
+    "ptr": 8,
+    "i128": 16,
+}
 
 Size = Callable[[str], int]
 
@@ -143,13 +163,19 @@ class _Function:
             return [f"  store i8 1, ptr {shadow}"]
         site = self._site(line)
         flag = f"%rk.written.{site}"
-        return [f"  {flag} = load i8, ptr {shadow}", f"  call void @rk.local_read(ptr %rk.thread, i32 {site}, i8 {flag})"]
+        return [
+            f"  {flag} = load i8, ptr {shadow}",
+            f"  call void @rk.local_read(ptr %rk.thread, i32 {site}, i8 {flag})",
+        ]
 
     def _has_shadow(self, pointer: str) -> bool:
         return pointer in self.arrays or pointer in self.shadowed
 
     def _shadow_array(self, name: str, kind: str) -> list[str]:
-        return [f"  {_shadow_name(name)} = alloca {kind}, align 16", f"  store {kind} zeroinitializer, ptr {_shadow_name(name)}"]
+        return [
+            f"  {_shadow_name(name)} = alloca {kind}, align 16",
+            f"  store {kind} zeroinitializer, ptr {_shadow_name(name)}",
+        ]
 
     def _shadow_address(self, line: str) -> str | None:
         """The same address computation on the shadow, for one that starts at a local array."""
@@ -161,7 +187,9 @@ class _Function:
             return None
         name = "%" + match["name"]
         self.shadowed.add(name)
-        rest = re.sub(r", !dbg ![0-9]+", "", match["rest"].replace(f"ptr {pointers[0]}", f"ptr {_shadow_name(pointers[0])}"))
+        rest = re.sub(
+            r", !dbg ![0-9]+", "", match["rest"].replace(f"ptr {pointers[0]}", f"ptr {_shadow_name(pointers[0])}")
+        )
         return f"  {_shadow_name(name)} = getelementptr{rest}"
 
 

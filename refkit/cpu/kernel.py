@@ -189,7 +189,9 @@ class KernelCache:
             kernel = self._compiled.get((key, scheduled))
             if kernel is None:
                 if key not in self._lowered:
-                    self._lowered[key] = lower(function, argument_types, fastmath=fastmath, debug=debug, watched=watched)
+                    self._lowered[key] = lower(
+                        function, argument_types, fastmath=fastmath, debug=debug, watched=watched
+                    )
                 kernel = self._compiled[key, scheduled] = generate(self._lowered[key], scheduled=scheduled)
                 if kernel.fibers:
                     self._compiled[key, True] = kernel

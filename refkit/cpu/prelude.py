@@ -1,4 +1,4 @@
-"""The device operations that are a few instructions each, as IR text: special registers, shared memory, fences, adapters.
+"""The device operations of a few instructions each, as IR text: special registers, shared memory, fences, adapters.
 
 What needs the scheduler is in `runtime/device.py`; here are its adapters for operations that return a structure, which
 the C convention of the runtime cannot.
@@ -174,7 +174,9 @@ end:
 """
 
 
-def definitions(*, fibers: bool, watched: bool, shared_bytes: int, runtime: list[tuple[str, str, tuple[str, ...]]]) -> str:
+def definitions(
+    *, fibers: bool, watched: bool, shared_bytes: int, runtime: list[tuple[str, str, tuple[str, ...]]]
+) -> str:
     """IR text of the small device operations.
 
     fibers: threads keep their control block for their life, so that reads of it may move freely; in a plain loop over

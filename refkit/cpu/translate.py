@@ -283,7 +283,7 @@ def _argument_types_of_structure(text: str) -> list[str]:
 
 
 def _plain_metadata(text: str) -> str:
-    """Drops the annotations that would give the kernel a device calling convention, and records of variables' values."""
+    """Drops the annotations that would give the kernel a device calling convention, and records of variables."""
     text = re.sub(r"^.*@\"llvm\.dbg\.(?:declare|value)\".*$", "", text, flags=re.MULTILINE)
     text = re.sub(r'^@"llvm\.used" = .*$', "", text, flags=re.MULTILINE)
     return re.sub(r"^!nvvm(?:ir)?\.\w+ = .*$", "", text, flags=re.MULTILINE)

@@ -164,12 +164,18 @@ class Watch:
         if sanitizer == "memory" and problem != "misaligned":
             access = "index"
         message = self._message(sanitizer, problem, access, address, row, block, thread, other)
-        return Finding(
-            sanitizer, problem, message, self.kernel.name, file, line, block, thread, access, address, other
-        )
+        return Finding(sanitizer, problem, message, self.kernel.name, file, line, block, thread, access, address, other)
 
     def _message(
-        self, sanitizer: str, problem: str, access: str, address: str | None, row: np.ndarray, block: Any, thread: Any, other: Any
+        self,
+        sanitizer: str,
+        problem: str,
+        access: str,
+        address: str | None,
+        row: np.ndarray,
+        block: Any,
+        thread: Any,
+        other: Any,
     ) -> str:
         who = f"thread {thread} of block {block}"
         detail, limit = int(row[shadow.FINDING_DETAIL]), int(row[shadow.FINDING_LIMIT])
@@ -239,9 +245,7 @@ class Watch:
             block = unlinear(int(worker.memory.blocks[rank // self._threads, layout.BLOCK_LINEAR]), self.grid)
             thread = unlinear(int(row[layout.THREAD_LINEAR]), self.block)
             message = f"{text} (thread {thread} of block {block})"
-            found.append(
-                Finding("barrier", problem, message, self.kernel.name, file, line, block, thread, "operation")
-            )
+            found.append(Finding("barrier", problem, message, self.kernel.name, file, line, block, thread, "operation"))
         order = ("not-in-own-mask", "mask-disagrees", "divergent-barrier", "deadlock")
         return sorted(found, key=lambda finding: order.index(finding.problem))
 
@@ -262,7 +266,10 @@ class Watch:
             if named and other[layout.THREAD_STATE] == layout.AT_WARP_OPERATION:
                 if int(other[layout.THREAD_MASK]) != mask:
                     theirs = int(other[layout.THREAD_MASK])
-                    return "mask-disagrees", f"lane {lane} waits with mask {mask:#010x}, lane {int(other[layout.THREAD_LANE])} with {theirs:#010x}"
+                    return (
+                        "mask-disagrees",
+                        f"lane {lane} waits with mask {mask:#010x}, lane {int(other[layout.THREAD_LANE])} with {theirs:#010x}",
+                    )
         return "deadlock", f"lane {lane} waits for lanes of mask {mask:#010x} that never come"
 
 

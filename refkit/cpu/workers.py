@@ -56,7 +56,6 @@ class Stacks:
         index = np.arange(self.count, dtype=np.int64)
         return self.base + (index + 1) * self.size - _STACK_TOP_MARGIN - index % _COLOURS * _COLOUR_BYTES
 
-
     @property
     def limits(self) -> np.ndarray:
         """The address below which each stack counts as used up: calls of functions that do not check need the rest."""
@@ -206,7 +205,7 @@ class Worker:
         return cls(kernel, memory, grid)
 
     def run(self) -> None:
-        """Runs blocks until none is left or the launch is stopped; the calling thread holds no interpreter lock meanwhile."""
+        """Runs blocks until none is left or the launch is stopped; the interpreter lock is free meanwhile."""
         name = "rk_run_fibers" if self.kernel.fibers else "rk_run_plain"
         self.thread = threading.get_ident()
         _entry(name)(self.memory.worker.ctypes.data)

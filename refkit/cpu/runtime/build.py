@@ -1,4 +1,4 @@
-"""Compiles the runtime: the device-side operations that every kernel links, and the scheduler that the process links once."""
+"""Compiles the runtime: the device-side operations, linked into each kernel, and the scheduler, one per process."""
 
 import functools
 from pathlib import Path

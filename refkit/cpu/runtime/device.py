@@ -231,7 +231,7 @@ def stack_overflow(thread, code):
 
 
 def print_record(thread, format_address, arguments_address):
-    """Appends format address and argument words to the print buffer, as the GPU's own print queue does; the host prints."""
+    """Appends format address and argument words to the print buffer, as a GPU's print queue does; the host prints."""
     worker = words(thread[THREAD_WORKER])
     launch = words(worker[WORKER_LAUNCH])
     count = 0

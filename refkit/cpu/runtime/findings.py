@@ -40,7 +40,8 @@ def record(thread, problem, site, address, access, other_who, other_site, other_
     count = sanitizer[SANITIZER_FINDING_COUNT]
     for i in range(count):
         known = words(sanitizer[SANITIZER_FINDINGS] + i * (8 * FINDING_WORDS))
-        if known[FINDING_PROBLEM] == problem and known[FINDING_SITE] == site and known[FINDING_OTHER_SITE] == other_site:
+        same_places = known[FINDING_SITE] == site and known[FINDING_OTHER_SITE] == other_site
+        if known[FINDING_PROBLEM] == problem and same_places:
             return
     if count < FINDING_CAPACITY:
         finding = words(sanitizer[SANITIZER_FINDINGS] + count * (8 * FINDING_WORDS))

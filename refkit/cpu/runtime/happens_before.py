@@ -1,7 +1,7 @@
-"""Which accesses are ordered: by the program, by barriers, by `syncwarp`, and by a fence and an atomic seen by another atomic.
+"""Which accesses are ordered: by the program, by barriers, by `syncwarp`, by a fence and an atomic that another atomic sees.
 
-The first three are decided by comparing counts. Releases (a fence, then an atomic) form a graph: a release knows what its
-thread knew, and the release before it at the same address. It is searched only where the counts do not order a pair.
+The first three are decided by comparing counts. Releases (a fence, then an atomic) form a graph: a release knows what
+its thread knew, and the release before it at the same address. It is searched only where the counts do not order a pair.
 """
 
 from numba import cuda

@@ -1,7 +1,7 @@
-"""Control blocks shared by generated code, scheduler and host: each is an array of 64-bit words, and these are the word indices.
+"""Control blocks shared by generated code, scheduler and host: arrays of 64-bit words, and these are the word indices.
 
-One launch has one launch block and one worker block per operating-system thread; a worker has one block control block per
-resident CUDA block and one thread control block per CUDA thread.
+One launch has one launch block and one worker block per operating-system thread; a worker has one block control block
+per resident CUDA block and one thread control block per CUDA thread.
 """
 
 # --- thread control block -------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the scheduler needs beyond Numba's dialect: addresses as word arrays, the context switch, calls by address, host atomics."""
+"""What the scheduler needs beyond Numba's dialect: addresses as word arrays, the context switch, calls, atomics."""
 
 from llvmlite import ir
 from numba.cuda import cgutils, types

@@ -1,7 +1,7 @@
-"""The scheduler of one worker: takes blocks from the launch, runs their threads as fibers, completes barriers and warp operations.
+"""The scheduler of one worker: takes blocks from the launch, runs their threads as fibers, completes what they wait for.
 
-A thread runs until it waits or exits: warps in order and lanes in order, or, with a schedule seed, in an order drawn anew
-for every pass, so that code which relies on an order between two synchronisation points is exposed.
+A thread runs until it waits or exits: warps in order and lanes in order, or, with a schedule seed, in an order drawn
+anew for every pass, so that code which relies on an order between two synchronisation points is exposed.
 """
 
 from numba import cuda
@@ -136,7 +136,7 @@ def resume(worker, thread):
 
 @cuda.jit(device=True)
 def run_lanes(worker, first, count):
-    """Resumes every runnable lane of a warp once; returns how many it resumed (in order, a lane may pass on to the next)."""
+    """Resumes every runnable lane of a warp once; returns how many it resumed (a lane may have passed on to the next)."""
     ran = 0
     launch = words(worker[WORKER_LAUNCH])
     factor, offset, span = 1, 0, count
@@ -158,7 +158,7 @@ def run_lanes(worker, first, count):
 
 @cuda.jit(device=True)
 def run_warp(worker, launch, block, warp, thread_count):
-    """Runs one warp until none of its lanes can go on or all of them have given way; returns how many resumptions it took."""
+    """Runs one warp until none of its lanes can go on or all have given way; returns how many resumptions it took."""
     first = block[BLOCK_THREADS] + warp * WARP_SIZE * 8 * THREAD_WORDS
     count = min(WARP_SIZE, thread_count - warp * WARP_SIZE)
     total = 0
@@ -366,7 +366,7 @@ def plain_main(worker, unused):
 
 
 def run_plain(worker):
-    """Entry of a worker whose kernel never waits: a fiber of its own, so that a thread that loops for ever can be left."""
+    """Entry of a worker whose kernel never waits: a fiber of its own, so that an endless thread can be left."""
     address = address_of(worker)
     pointer = prepare_stack(worker[WORKER_STACK_TOP], address_of_plain_main(), address, address)
     switch(worker, pointer)

@@ -1,4 +1,4 @@
-"""What instrumented kernels call: checks of every access against its shadow cell, of every index, and of local arrays."""
+"""What instrumented kernels call: checks of every access against its shadow cell, of indices, and of local arrays."""
 
 from numba import cuda
 
@@ -160,7 +160,7 @@ def check_atomic(thread, cell, me, time, site, address):
 
 @cuda.jit(device=True)
 def read_is_plain(thread, cell, time, site):
-    """Deals with the reads that need no search: of what was written in an earlier epoch, by threads of one warp or block."""
+    """Deals with reads that need no search: of what an earlier epoch wrote, by threads of one warp or block."""
     me = thread[THREAD_IDENTITY]
     block = me >> 13
     epoch = time >> 40

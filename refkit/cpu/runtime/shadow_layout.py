@@ -1,4 +1,4 @@
-"""Memory layout of the sanitizers: the sanitizer block, shadow cells, regions, releases and findings, in 64-bit words."""
+"""Memory layout of the sanitizers, in 64-bit words: sanitizer block, shadow cells, regions, releases, findings."""
 
 # --- sanitizer block ------------------------------------------------------------------------------------------------
 SANITIZER_FLAGS = 0

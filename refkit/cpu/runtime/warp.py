@@ -1,4 +1,4 @@
-"""Completes warp operations: shuffles, votes, matches, syncwarp and activemask (PTX ISA 9.1, shfl.sync, vote.sync, match.sync).
+"""Completes warp operations: shuffles, votes, matches, syncwarp, activemask (PTX ISA 9.1: shfl.sync, vote.sync, match.sync).
 
 An operation completes when every lane that its mask names and that has not exited waits with the same mask and the same
 operation; the program point does not matter.
