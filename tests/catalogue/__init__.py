@@ -9,9 +9,9 @@ import importlib
 import pkgutil
 from collections.abc import Iterator
 
-from .entry import Entry, Mark, Unset, correct, pair
+from .entry import Entry, Mark, Unset, correct_kernel, pair
 
-__all__ = ["Entry", "Mark", "Unset", "correct", "entries", "pair"]
+__all__ = ["Entry", "Mark", "Unset", "correct_kernel", "entries", "pair"]
 
 
 def entries() -> tuple[Entry, ...]:
@@ -21,5 +21,7 @@ def entries() -> tuple[Entry, ...]:
 
 def _found() -> Iterator[Entry]:
     for module in sorted(pkgutil.iter_modules(__path__), key=lambda module: module.name):
+        if module.name.startswith("test_"):
+            continue
         members = vars(importlib.import_module(f"{__name__}.{module.name}"))
         yield from (member for member in members.values() if isinstance(member, Entry))

@@ -12,7 +12,14 @@ TRIPS = (np.arange(64) // 32 + 1).astype(np.int32)
 SIGNS = np.stack([np.ones(64), np.where(np.arange(64) < 20, -1, 1), np.ones(64)]).astype(np.float32)
 
 
-@pair("barrier", "exited-threads", block=64, inputs=[RAMP], outputs=[Unset(64)], expected=lambda x: np.append(x[31::-1], x[32:]))
+@pair(
+    "barrier",
+    "exited-threads",
+    block=64,
+    inputs=[RAMP],
+    outputs=[Unset(64)],
+    expected=lambda x: np.append(x[31::-1], x[32:]),
+)
 def barrier_in_one_branch(fixed):
     """A barrier inside an `if` that half of the threads do not enter."""
 
@@ -80,7 +87,14 @@ def threads_that_leave_a_loop_wait_behind_it(fixed):
     return count
 
 
-@pair("barrier", "divergent-barrier", block=64, inputs=[RAMP], outputs=[Unset(64)], expected=lambda x: np.append(x[:32] + 1, x[32:] - 1))
+@pair(
+    "barrier",
+    "divergent-barrier",
+    block=64,
+    inputs=[RAMP],
+    outputs=[Unset(64)],
+    expected=lambda x: np.append(x[:32] + 1, x[32:] - 1),
+)
 def a_barrier_in_each_branch(fixed):
     """Both branches have a barrier of their own, so that the two meet."""
 
@@ -120,7 +134,14 @@ def early_return_before_a_barrier(fixed):
     return reverse
 
 
-@pair("barrier", "exited-threads", block=64, inputs=[TRIPS], outputs=[Unset(64, np.int32)], expected=lambda x: np.full(64, 2))
+@pair(
+    "barrier",
+    "exited-threads",
+    block=64,
+    inputs=[TRIPS],
+    outputs=[Unset(64, np.int32)],
+    expected=lambda x: np.full(64, 2),
+)
 def one_thread_leaves_the_polling_loop(fixed):
     """c29: a thread that has finished leaves a loop in which the block votes at a barrier."""
 
@@ -164,7 +185,14 @@ def barrier_inside_the_reduction_test(fixed):
     return block_sum
 
 
-@pair("barrier", "exited-threads", block=64, inputs=[SIGNS], outputs=[Unset(64)], expected=lambda x: np.maximum(x, 0).sum(axis=0))
+@pair(
+    "barrier",
+    "exited-threads",
+    block=64,
+    inputs=[SIGNS],
+    outputs=[Unset(64)],
+    expected=lambda x: np.maximum(x, 0).sum(axis=0),
+)
 def continue_skips_the_barrier(fixed):
     """`continue` takes some threads past the barrier of a turn."""
 
@@ -183,7 +211,15 @@ def continue_skips_the_barrier(fixed):
     return positive_sums
 
 
-@pair("barrier", "divergent-barrier", block=64, inputs=[TRIPS], outputs=[Unset(64, np.int32)], expected=lambda x: np.full(64, np.count_nonzero(x > 1)), cuda=False)
+@pair(
+    "barrier",
+    "divergent-barrier",
+    block=64,
+    inputs=[TRIPS],
+    outputs=[Unset(64, np.int32)],
+    expected=lambda x: np.full(64, np.count_nonzero(x > 1)),
+    cuda=False,
+)
 def counting_barrier_meets_a_plain_one(fixed):
     """One branch counts at its barrier, the other only waits."""
 
@@ -203,7 +239,15 @@ def counting_barrier_meets_a_plain_one(fixed):
     return count
 
 
-@pair("barrier", "exited-threads", grid=2, block=96, inputs=[RAMP], outputs=[Unset(64)], expected=lambda x: x.reshape(2, 32)[:, ::-1].ravel())
+@pair(
+    "barrier",
+    "exited-threads",
+    grid=2,
+    block=96,
+    inputs=[RAMP],
+    outputs=[Unset(64)],
+    expected=lambda x: x.reshape(2, 32)[:, ::-1].ravel(),
+)
 def idle_warps_return(fixed):
     """Two of three warps have no work and return before the barrier of the third."""
 

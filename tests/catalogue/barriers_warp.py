@@ -13,7 +13,14 @@ RAMP = np.arange(32, dtype=np.int32)
 WAVE = (np.arange(32) * 5 % 7).astype(np.int32)
 
 
-@pair("barrier", "not-in-own-mask", block=32, inputs=[RAMP], outputs=[Unset(32, np.int32)], expected=lambda x: x[np.arange(32) ^ 16] + x)
+@pair(
+    "barrier",
+    "not-in-own-mask",
+    block=32,
+    inputs=[RAMP],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: x[np.arange(32) ^ 16] + x,
+)
 def shuffle_mask_of_five_bits(fixed):
     """c10: the mask says 0x1f where all 32 lanes take part: the number of the last lane, not a bit per lane."""
     mask = FULL if fixed else 0x1F
@@ -26,7 +33,14 @@ def shuffle_mask_of_five_bits(fixed):
     return add_partner
 
 
-@pair("barrier", "reads-absent-lane", block=32, inputs=[RAMP[:20]], outputs=[np.zeros(20, np.int32)], expected=lambda x: np.append(x[1:], x[-1:]))
+@pair(
+    "barrier",
+    "reads-absent-lane",
+    block=32,
+    inputs=[RAMP[:20]],
+    outputs=[np.zeros(20, np.int32)],
+    expected=lambda x: np.append(x[1:], x[-1:]),
+)
 def shuffle_from_lanes_that_returned(fixed):
     """Lanes past the end return, and the last lane left reads its neighbour's register."""
 
@@ -43,7 +57,14 @@ def shuffle_from_lanes_that_returned(fixed):
     return shift
 
 
-@pair("barrier", "reads-absent-lane", block=32, inputs=[RAMP], outputs=[Unset(32, np.int32)], expected=lambda x: np.append(np.minimum(x[:16] + 8, 31), x[16:]))
+@pair(
+    "barrier",
+    "reads-absent-lane",
+    block=32,
+    inputs=[RAMP],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: np.append(np.minimum(x[:16] + 8, 31), x[16:]),
+)
 def shuffle_from_outside_the_mask(fixed):
     """Sixteen lanes shuffle among themselves, and half of them read from lanes that the mask does not name."""
 
@@ -61,7 +82,14 @@ def shuffle_from_outside_the_mask(fixed):
     return shift
 
 
-@pair("barrier", "reads-absent-lane", block=32, inputs=[WAVE], outputs=[Unset(32, np.int32)], expected=lambda x: np.where(x > 2, x[np.flatnonzero(x > 2)[0]], x))
+@pair(
+    "barrier",
+    "reads-absent-lane",
+    block=32,
+    inputs=[WAVE],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: np.where(x > 2, x[np.flatnonzero(x > 2)[0]], x),
+)
 def broadcast_from_lane_zero_of_a_subset(fixed):
     """The lanes that hold a large value take lane 0 for their leader, which is not among them."""
 
@@ -78,7 +106,14 @@ def broadcast_from_lane_zero_of_a_subset(fixed):
     return leader_value
 
 
-@pair("barrier", "not-in-own-mask", block=32, inputs=[WAVE], outputs=[Unset(32, np.int32)], expected=lambda x: np.full(32, (1 << np.flatnonzero(x > 2)).sum(), np.uint32).astype(np.int32))
+@pair(
+    "barrier",
+    "not-in-own-mask",
+    block=32,
+    inputs=[WAVE],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: np.full(32, (1 << np.flatnonzero(x > 2)).sum(), np.uint32).astype(np.int32),
+)
 def own_lane_missing_from_a_ballot(fixed):
     """Every lane votes, and the mask leaves out lane 0."""
     mask = FULL if fixed else FULL - 1
@@ -91,7 +126,14 @@ def own_lane_missing_from_a_ballot(fixed):
     return large
 
 
-@pair("barrier", "not-in-own-mask", block=32, inputs=[WAVE], outputs=[Unset(32, np.int32)], expected=lambda x: np.array([np.count_nonzero(x == v) for v in x], np.int32))
+@pair(
+    "barrier",
+    "not-in-own-mask",
+    block=32,
+    inputs=[WAVE],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: np.array([np.count_nonzero(x == v) for v in x], np.int32),
+)
 def match_names_half_of_its_callers(fixed):
     """All lanes look for equal values, and the mask names the lower half."""
     mask = FULL if fixed else LOW
@@ -104,7 +146,15 @@ def match_names_half_of_its_callers(fixed):
     return equal_count
 
 
-@pair("barrier", "not-in-own-mask", block=32, inputs=[RAMP], scratch=[Unset(32, np.int32)], outputs=[Unset(32, np.int32)], expected=lambda x: x[::-1])
+@pair(
+    "barrier",
+    "not-in-own-mask",
+    block=32,
+    inputs=[RAMP],
+    scratch=[Unset(32, np.int32)],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: x[::-1],
+)
 def syncwarp_without_its_caller(fixed):
     """All lanes call `syncwarp` with the mask of the lower half."""
     mask = FULL if fixed else LOW
@@ -119,7 +169,15 @@ def syncwarp_without_its_caller(fixed):
     return reverse
 
 
-@pair("barrier", "mask-disagrees", block=32, inputs=[RAMP], outputs=[Unset(32, np.int32)], expected=lambda x: x[np.arange(32) ^ 1], cuda=False)
+@pair(
+    "barrier",
+    "mask-disagrees",
+    block=32,
+    inputs=[RAMP],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: x[np.arange(32) ^ 1],
+    cuda=False,
+)
 def masks_of_two_halves_disagree(fixed):
     """The lower half names itself, the upper half names all lanes."""
 
@@ -134,7 +192,15 @@ def masks_of_two_halves_disagree(fixed):
     return exchange
 
 
-@pair("barrier", "mask-disagrees", block=32, inputs=[WAVE], outputs=[Unset(32, np.int32)], expected=lambda x: np.full(32, np.any(x > 5), np.int32), cuda=False)
+@pair(
+    "barrier",
+    "mask-disagrees",
+    block=32,
+    inputs=[WAVE],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: np.full(32, np.any(x > 5), np.int32),
+    cuda=False,
+)
 def mask_computed_per_lane(fixed):
     """Every lane names itself and the lanes above it, so that no two masks agree."""
 
@@ -147,7 +213,15 @@ def mask_computed_per_lane(fixed):
     return any_large
 
 
-@pair("barrier", "deadlock", block=32, inputs=[WAVE], outputs=[Unset(32, np.int32)], expected=lambda x: np.append(np.full(16, np.any(x[:16] > 5)), np.zeros(16)).astype(np.int32), cuda=False)
+@pair(
+    "barrier",
+    "deadlock",
+    block=32,
+    inputs=[WAVE],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: np.append(np.full(16, np.any(x[:16] > 5)), np.zeros(16)).astype(np.int32),
+    cuda=False,
+)
 def vote_in_divergent_code(fixed):
     """Half of the warp votes with a mask of all lanes, and the other half waits at the block's barrier."""
     mask = LOW if fixed else FULL
@@ -179,7 +253,15 @@ def syncwarp_that_never_completes(fixed):
     return copy
 
 
-@pair("barrier", "deadlock", block=32, inputs=[WAVE], outputs=[Unset(32, np.int32)], expected=lambda x: np.append(np.full(16, np.any(x[:16] > 5)), np.full(16, np.all(x[16:] > 5))).astype(np.int32), cuda=False)
+@pair(
+    "barrier",
+    "deadlock",
+    block=32,
+    inputs=[WAVE],
+    outputs=[Unset(32, np.int32)],
+    expected=lambda x: np.append(np.full(16, np.any(x[:16] > 5)), np.full(16, np.all(x[16:] > 5))).astype(np.int32),
+    cuda=False,
+)
 def two_votes_wait_for_each_other(fixed):
     """One half asks for any and the other for all, both with a mask of the whole warp."""
     low, high = (LOW, FULL ^ LOW) if fixed else (FULL, FULL)
@@ -195,7 +277,15 @@ def two_votes_wait_for_each_other(fixed):
     return votes
 
 
-@pair("barrier", "deadlock", block=64, inputs=[np.arange(64, dtype=np.int32)], outputs=[Unset(64, np.int32)], expected=lambda x: x ^ 1, cuda=False)
+@pair(
+    "barrier",
+    "deadlock",
+    block=64,
+    inputs=[np.arange(64, dtype=np.int32)],
+    outputs=[Unset(64, np.int32)],
+    expected=lambda x: x ^ 1,
+    cuda=False,
+)
 def shuffle_names_lanes_at_a_barrier(fixed):
     """The lower half of each warp shuffles with a full mask, and the upper half shuffles behind the next barrier."""
     mask = FULL if not fixed else LOW

@@ -133,7 +133,7 @@ def pair(
     return make
 
 
-def correct(
+def correct_kernel(
     *,
     grid: Extent = 1,
     block: Extent,

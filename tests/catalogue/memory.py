@@ -187,7 +187,14 @@ def shared_past_the_end(fixed):
     return reverse
 
 
-@pair("memory", "out-of-bounds", block=(8, 8), inputs=[SQUARE], outputs=[Unset((8, 8))], expected=lambda x: np.roll(x, -1, 1))
+@pair(
+    "memory",
+    "out-of-bounds",
+    block=(8, 8),
+    inputs=[SQUARE],
+    outputs=[Unset((8, 8))],
+    expected=lambda x: np.roll(x, -1, 1),
+)
 def shared_last_axis(fixed):
     """The right neighbour in a two-dimensional tile: the row ends, the tile does not."""
 
@@ -271,7 +278,15 @@ def scratch_too_small(fixed):
     return through_scratch
 
 
-@pair("memory", "out-of-bounds", grid=6, block=4, inputs=[TABLE], outputs=[np.zeros(6, np.float32)], expected=lambda x: x.sum(axis=1))
+@pair(
+    "memory",
+    "out-of-bounds",
+    grid=6,
+    block=4,
+    inputs=[TABLE],
+    outputs=[np.zeros(6, np.float32)],
+    expected=lambda x: x.sum(axis=1),
+)
 def four_wide_reads_past_the_row(fixed):
     """c02: each lane takes 4 elements, and the row is not a multiple of 4 long."""
 
@@ -310,7 +325,9 @@ def label_out_of_range(fixed):
     return pick
 
 
-@pair("memory", "misaligned", block=8, inputs=[np.arange(8, dtype=np.float32)], outputs=[Unset(8)], expected=lambda x: x)
+@pair(
+    "memory", "misaligned", block=8, inputs=[np.arange(8, dtype=np.float32)], outputs=[Unset(8)], expected=lambda x: x
+)
 def misaligned_view_of_shared(fixed):
     """c36: a float32 stage that starts at an odd byte of a shared buffer."""
     start = 4 if fixed else 5

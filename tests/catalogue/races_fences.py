@@ -11,7 +11,17 @@ ROWS = np.arange(4 * 32, dtype=np.float32).reshape(4, 32)
 ZERO = np.zeros(1, np.int32)
 
 
-@pair("race", "read-write", grid=2, block=32, inputs=[ROWS[0]], scratch=[Unset(32), ZERO], outputs=[Unset(32)], expected=lambda x: x[::-1], cuda=False)
+@pair(
+    "race",
+    "read-write",
+    grid=2,
+    block=32,
+    inputs=[ROWS[0]],
+    scratch=[Unset(32), ZERO],
+    outputs=[Unset(32)],
+    expected=lambda x: x[::-1],
+    cuda=False,
+)
 def flag_without_fence(fixed):
     """The producer's stores may become visible after the flag that announces them."""
 
@@ -36,7 +46,17 @@ def flag_without_fence(fixed):
     return produce_and_consume
 
 
-@pair("race", "atomic-plain", grid=2, block=1, inputs=[ROWS[0]], scratch=[Unset(1), ZERO], outputs=[Unset(1)], expected=lambda x: x[:1], cuda=False)
+@pair(
+    "race",
+    "atomic-plain",
+    grid=2,
+    block=1,
+    inputs=[ROWS[0]],
+    scratch=[Unset(1), ZERO],
+    outputs=[Unset(1)],
+    expected=lambda x: x[:1],
+    cuda=False,
+)
 def flag_stored_plainly(fixed):
     """The flag is stored by a plain assignment and awaited by an atomic."""
 
@@ -58,7 +78,50 @@ def flag_stored_plainly(fixed):
     return produce_and_consume
 
 
-@pair("race", "read-write", grid=2, block=1, inputs=[ROWS[0]], scratch=[Unset(1), ZERO], outputs=[Unset(1)], expected=lambda x: x[:1], cuda=False)
+@pair(
+    "race",
+    "atomic-plain",
+    grid=2,
+    block=1,
+    inputs=[ROWS[0]],
+    scratch=[Unset(1), ZERO],
+    outputs=[Unset(1)],
+    expected=lambda x: x[:1],
+    cuda=False,
+)
+def flag_polled_plainly(fixed):
+    """The flag is stored by an atomic and awaited by plain reads, which the compiler may take out of the loop."""
+
+    @cuda.jit
+    def produce_and_consume(x, data, flag, y):
+        if cuda.blockIdx.x == 0:
+            data[0] = x[0]
+            cuda.threadfence()
+            cuda.atomic.exch(flag, 0, 1)  # other
+        else:
+            if fixed:
+                while cuda.atomic.add(flag, 0, 0) == 0:
+                    pass
+            else:
+                while flag[0] == 0:  # fault
+                    cuda.threadfence()
+            cuda.threadfence()
+            y[0] = data[0] if fixed else x[0]
+
+    return produce_and_consume
+
+
+@pair(
+    "race",
+    "read-write",
+    grid=2,
+    block=1,
+    inputs=[ROWS[0]],
+    scratch=[Unset(1), ZERO],
+    outputs=[Unset(1)],
+    expected=lambda x: x[:1],
+    cuda=False,
+)
 def fence_of_block_scope_between_blocks(fixed):
     """`threadfence_block` orders for the own block alone; the reader is in another."""
 
@@ -80,7 +143,17 @@ def fence_of_block_scope_between_blocks(fixed):
     return produce_and_consume
 
 
-@pair("race", "read-write", grid=2, block=1, inputs=[ROWS[0]], scratch=[Unset(1), ZERO], outputs=[Unset(1)], expected=lambda x: x[:1], cuda=False)
+@pair(
+    "race",
+    "read-write",
+    grid=2,
+    block=1,
+    inputs=[ROWS[0]],
+    scratch=[Unset(1), ZERO],
+    outputs=[Unset(1)],
+    expected=lambda x: x[:1],
+    cuda=False,
+)
 def flag_before_data(fixed):
     """The flag is raised first and the data stored after it."""
 
@@ -102,7 +175,16 @@ def flag_before_data(fixed):
     return produce_and_consume
 
 
-@pair("race", "read-write", grid=4, block=32, inputs=[ROWS], scratch=[Unset(4), ZERO], outputs=[Unset(1)], expected=lambda x: x[:, 0].sum(keepdims=True))
+@pair(
+    "race",
+    "read-write",
+    grid=4,
+    block=32,
+    inputs=[ROWS],
+    scratch=[Unset(4), ZERO],
+    outputs=[Unset(1)],
+    expected=lambda x: x[:, 0].sum(keepdims=True),
+)
 def last_block_without_fence(fixed):
     """The block that draws the last ticket adds up shares that may not be visible to it yet."""
 
@@ -123,7 +205,16 @@ def last_block_without_fence(fixed):
     return total
 
 
-@pair("race", "read-write", grid=4, block=32, inputs=[ROWS], scratch=[Unset((4, 32)), ZERO], outputs=[Unset(32)], expected=lambda x: x.sum(axis=0))
+@pair(
+    "race",
+    "read-write",
+    grid=4,
+    block=32,
+    inputs=[ROWS],
+    scratch=[Unset((4, 32)), ZERO],
+    outputs=[Unset(32)],
+    expected=lambda x: x.sum(axis=0),
+)
 def ticket_drawn_before_the_block_has_stored(fixed):
     """Thread 0 fences and draws the block's ticket while the block's other threads may not have stored their shares."""
 
@@ -148,7 +239,17 @@ def ticket_drawn_before_the_block_has_stored(fixed):
     return column_sums
 
 
-@pair("race", "atomic-plain", grid=4, block=1, inputs=[ROWS], scratch=[ZERO], outputs=[np.zeros(1, np.float32)], expected=lambda x: x[:, 0].sum(keepdims=True), cuda=False)
+@pair(
+    "race",
+    "atomic-plain",
+    grid=4,
+    block=1,
+    inputs=[ROWS],
+    scratch=[ZERO],
+    outputs=[np.zeros(1, np.float32)],
+    expected=lambda x: x[:, 0].sum(keepdims=True),
+    cuda=False,
+)
 def lock_released_by_plain_store(fixed):
     """The lock is taken by compare-and-swap and given back by a plain assignment."""
 
@@ -167,7 +268,17 @@ def lock_released_by_plain_store(fixed):
     return locked_sum
 
 
-@pair("race", "read-write", grid=4, block=1, inputs=[ROWS], scratch=[ZERO], outputs=[np.zeros(1, np.float32)], expected=lambda x: x[:, 0].sum(keepdims=True), cuda=False)
+@pair(
+    "race",
+    "read-write",
+    grid=4,
+    block=1,
+    inputs=[ROWS],
+    scratch=[ZERO],
+    outputs=[np.zeros(1, np.float32)],
+    expected=lambda x: x[:, 0].sum(keepdims=True),
+    cuda=False,
+)
 def lock_without_fences(fixed):
     """A lock of atomics alone: the protected sum is not ordered with the lock."""
 
@@ -185,7 +296,17 @@ def lock_without_fences(fixed):
     return locked_sum
 
 
-@pair("race", "read-write", grid=4, block=1, inputs=[ROWS], scratch=[np.zeros(2, np.int32)], outputs=[np.zeros(1, np.float32)], expected=lambda x: x[:, 0].sum(keepdims=True), cuda=False)
+@pair(
+    "race",
+    "read-write",
+    grid=4,
+    block=1,
+    inputs=[ROWS],
+    scratch=[np.zeros(2, np.int32)],
+    outputs=[np.zeros(1, np.float32)],
+    expected=lambda x: x[:, 0].sum(keepdims=True),
+    cuda=False,
+)
 def two_locks_for_one_sum(fixed):
     """Even and odd blocks take different locks and add to the same sum."""
     locks = 1 if fixed else 2

@@ -27,7 +27,9 @@ def shift_in_place(fixed):
     return shift
 
 
-@pair("race", "read-write", block=64, inputs=[RAMP], scratch=[Unset(64)], outputs=[Unset(64)], expected=lambda x: x[::-1])
+@pair(
+    "race", "read-write", block=64, inputs=[RAMP], scratch=[Unset(64)], outputs=[Unset(64)], expected=lambda x: x[::-1]
+)
 def global_scratch_without_barrier(fixed):
     """The threads of a block pass values through global scratch without a barrier."""
 
@@ -69,7 +71,15 @@ def blocks_exchange_without_grid_barrier(fixed):
     return exchange
 
 
-@pair("race", "read-write", grid=4, block=32, inputs=[ROWS], outputs=[np.zeros(1, np.float32)], expected=lambda x: x.sum(keepdims=True)[0])
+@pair(
+    "race",
+    "read-write",
+    grid=4,
+    block=32,
+    inputs=[ROWS],
+    outputs=[np.zeros(1, np.float32)],
+    expected=lambda x: x.sum(keepdims=True)[0],
+)
 def plain_sum_over_blocks(fixed):
     """One thread of each block adds the block's share with a plain `+=`."""
 
@@ -110,7 +120,14 @@ def global_histogram_without_atomics(fixed):
     return histogram
 
 
-@pair("race", "write-write", grid=4, block=9, outputs=[np.zeros(33, np.int32)], expected=lambda: np.append(np.arange(32) // 8, 0))
+@pair(
+    "race",
+    "write-write",
+    grid=4,
+    block=9,
+    outputs=[np.zeros(33, np.int32)],
+    expected=lambda: np.append(np.arange(32) // 8, 0),
+)
 def tiles_overlap_by_one(fixed):
     """Each block writes one column into the tile of the next."""
     width = 8 if fixed else 9
@@ -124,7 +141,16 @@ def tiles_overlap_by_one(fixed):
     return number_tiles
 
 
-@pair("race", "atomic-plain", grid=4, block=32, inputs=[ROWS], scratch=[np.zeros(1, np.int32)], outputs=[Unset((4, 32))], expected=lambda x: x)
+@pair(
+    "race",
+    "atomic-plain",
+    grid=4,
+    block=32,
+    inputs=[ROWS],
+    scratch=[np.zeros(1, np.int32)],
+    outputs=[Unset((4, 32))],
+    expected=lambda x: x,
+)
 def slot_counter_read_plainly(fixed):
     """Blocks draw row numbers: the counter is read plainly and then incremented atomically."""
 
@@ -144,7 +170,15 @@ def slot_counter_read_plainly(fixed):
     return copy
 
 
-@pair("race", "atomic-plain", grid=4, block=32, inputs=[ROWS], outputs=[np.zeros(1, np.float32)], expected=lambda x: x.sum(keepdims=True)[0])
+@pair(
+    "race",
+    "atomic-plain",
+    grid=4,
+    block=32,
+    inputs=[ROWS],
+    outputs=[np.zeros(1, np.float32)],
+    expected=lambda x: x.sum(keepdims=True)[0],
+)
 def output_reset_by_one_block(fixed):
     """The first block resets the sum in the launch in which all blocks add to it."""
 
@@ -157,7 +191,16 @@ def output_reset_by_one_block(fixed):
     return total
 
 
-@pair("race", "read-write", grid=4, block=32, inputs=[ROWS], scratch=[np.zeros(4, np.float32)], outputs=[Unset(4)], expected=lambda x: np.full(4, x[0, 0]))
+@pair(
+    "race",
+    "read-write",
+    grid=4,
+    block=32,
+    inputs=[ROWS],
+    scratch=[np.zeros(4, np.float32)],
+    outputs=[Unset(4)],
+    expected=lambda x: np.full(4, x[0, 0]),
+)
 def neighbour_block_result_read(fixed):
     """Every block reads what the first block has perhaps not stored yet; the twin computes it again."""
 
@@ -174,7 +217,15 @@ def neighbour_block_result_read(fixed):
     return normalise
 
 
-@pair("race", "write-write", grid=2, block=64, inputs=[BINS], outputs=[np.zeros(5, np.int32)], expected=lambda x: np.array([np.flatnonzero(x == b).max() for b in range(5)], np.int32))
+@pair(
+    "race",
+    "write-write",
+    grid=2,
+    block=64,
+    inputs=[BINS],
+    outputs=[np.zeros(5, np.int32)],
+    expected=lambda x: np.array([np.flatnonzero(x == b).max() for b in range(5)], np.int32),
+)
 def scatter_with_duplicate_indices(fixed):
     """Several threads store into the cell of one index; the twin takes the largest by an atomic."""
 

@@ -191,7 +191,14 @@ def histogram_without_atomics(fixed):
     return histogram
 
 
-@pair("race", "atomic-plain", block=64, inputs=[BINS], outputs=[Unset(64, np.int32)], expected=lambda x: np.full(64, x.sum()))
+@pair(
+    "race",
+    "atomic-plain",
+    block=64,
+    inputs=[BINS],
+    outputs=[Unset(64, np.int32)],
+    expected=lambda x: np.full(64, x.sum()),
+)
 def total_read_while_others_add(fixed):
     """The sum is read plainly as soon as this thread has added, not when all have."""
 
@@ -235,7 +242,14 @@ def scan_step_in_place(fixed):
     return scan
 
 
-@pair("race", "read-write", block=96, inputs=[np.arange(96, dtype=np.int32)], outputs=[Unset(1, np.int32)], expected=lambda x: x[::32].sum(keepdims=True))
+@pair(
+    "race",
+    "read-write",
+    block=96,
+    inputs=[np.arange(96, dtype=np.int32)],
+    outputs=[Unset(1, np.int32)],
+    expected=lambda x: x[::32].sum(keepdims=True),
+)
 def warp_results_read_too_early(fixed):
     """The first warp collects what every warp has stored, without waiting for the others."""
 

@@ -12,7 +12,15 @@ TABLE = np.arange(60, dtype=np.float32).reshape(6, 10)
 SQUARE = np.arange(64, dtype=np.float32).reshape(8, 8)
 
 
-@pair("uninitialized", "global", block=64, inputs=[RAMP], scratch=[Unset(64)], outputs=[Unset(64)], expected=lambda x: np.where(x % 2, 0, x))
+@pair(
+    "uninitialized",
+    "global",
+    block=64,
+    inputs=[RAMP],
+    scratch=[Unset(64)],
+    outputs=[Unset(64)],
+    expected=lambda x: np.where(x % 2, 0, x),
+)
 def scratch_half_written(fixed):
     """Only the even elements of the scratch are stored, and all are read."""
 
@@ -58,7 +66,15 @@ def atomic_sum_into_unset_output(fixed):
     return total
 
 
-@pair("uninitialized", "global", block=32, inputs=[TABLE], scratch=[Unset((6, 10))], outputs=[Unset(6)], expected=lambda x: 2 * x.sum(axis=1))
+@pair(
+    "uninitialized",
+    "global",
+    block=32,
+    inputs=[TABLE],
+    scratch=[Unset((6, 10))],
+    outputs=[Unset(6)],
+    expected=lambda x: 2 * x.sum(axis=1),
+)
 def rows_partially_written(fixed):
     """c05: the column loop is rounded down to whole vectors of 4, and the whole row is read later."""
 
@@ -126,7 +142,9 @@ def block_maximum_never_stored(fixed):
     return subtract_first
 
 
-@pair("uninitialized", "shared", block=64, inputs=[RAMP[:50]], outputs=[Unset(1)], expected=lambda x: x.max(keepdims=True))
+@pair(
+    "uninitialized", "shared", block=64, inputs=[RAMP[:50]], outputs=[Unset(1)], expected=lambda x: x.max(keepdims=True)
+)
 def tail_of_the_last_block(fixed):
     """c03: the reduction runs over all lanes of the tile, and those past the end hold nothing."""
 
@@ -148,7 +166,14 @@ def tail_of_the_last_block(fixed):
     return maximum
 
 
-@pair("uninitialized", "shared", block=64, inputs=[RAMP], outputs=[Unset(64)], expected=lambda x: np.concatenate([[0], x[:-1]]) + np.append(x[1:], 0))
+@pair(
+    "uninitialized",
+    "shared",
+    block=64,
+    inputs=[RAMP],
+    outputs=[Unset(64)],
+    expected=lambda x: np.concatenate([[0], x[:-1]]) + np.append(x[1:], 0),
+)
 def halo_never_filled(fixed):
     """A stencil tile whose first and last cell no thread stores."""
 
@@ -186,7 +211,14 @@ def padding_column_summed(fixed):
     return row_sums
 
 
-@pair("uninitialized", "shared", block=64, inputs=[RAMP.astype(np.int32)], outputs=[Unset(1, np.int32)], expected=lambda x: x.sum(keepdims=True))
+@pair(
+    "uninitialized",
+    "shared",
+    block=64,
+    inputs=[RAMP.astype(np.int32)],
+    outputs=[Unset(1, np.int32)],
+    expected=lambda x: x.sum(keepdims=True),
+)
 def shared_sum_never_zeroed(fixed):
     """Shared memory does not start at zero."""
 
@@ -205,7 +237,14 @@ def shared_sum_never_zeroed(fixed):
     return block_sum
 
 
-@pair("uninitialized", "shared", block=96, inputs=[np.arange(96, dtype=np.float32)], outputs=[Unset(1)], expected=lambda x: x.sum(keepdims=True))
+@pair(
+    "uninitialized",
+    "shared",
+    block=96,
+    inputs=[np.arange(96, dtype=np.float32)],
+    outputs=[Unset(1)],
+    expected=lambda x: x.sum(keepdims=True),
+)
 def slots_of_warps_that_do_not_exist(fixed):
     """The first warp adds up 32 partial sums of a block that has 3 warps."""
     full = 0xFFFFFFFF
