@@ -342,6 +342,29 @@ def test_a_deadlock_names_threads_and_lines():
     assert at_barrier == {(x, y, 0) for x in range(3) for y in range(4)}
 
 
+@cuda.jit(device=True)
+def wait_in_function():
+    cuda.syncthreads()
+
+
+@cuda.jit
+def divergent_barrier_in_function(out):
+    if cuda.threadIdx.x < 3:
+        wait_in_function()
+    else:
+        cuda.syncwarp(0xFFFFFFFF)
+    out[0] = 1
+
+
+def test_a_wait_in_a_device_function_has_that_functions_line():
+    with emulate(), pytest.raises(Deadlock) as caught:
+        divergent_barrier_in_function[1, 8](np.zeros(1, np.int32))
+    assert (
+        f"3 threads (first: block (0, 0, 0), thread (0, 0, 0)) waits at a block barrier at test_faults.py:{line_of(wait_in_function, 'cuda.syncthreads')}"
+        in str(caught.value)
+    )
+
+
 def test_a_block_that_misses_a_grid_barrier():
     with emulate(), pytest.raises(Deadlock) as caught:
         half_a_grid_barrier[4, 16](np.zeros(1, np.int32))
@@ -455,7 +478,9 @@ def test_unknown_inline_assembly_is_named_with_its_line():
 
 
 foreign = cuda.declare_device(
-    "foreign", "float32(float32)", link=cuda.CUSource('extern "C" __device__ int foreign(float *r, float x) { return 0; }')
+    "foreign",
+    "float32(float32)",
+    link=cuda.CUSource('extern "C" __device__ int foreign(float *r, float x) { return 0; }'),
 )
 
 
@@ -521,7 +546,9 @@ INTERRUPTED = """
 )
 def test_ctrl_c_ends_a_launch_within_a_second(signature, body):
     program = textwrap.dedent(INTERRUPTED).replace("def kernel(out)", f"def kernel({signature})")
-    program = program.replace("{body}", textwrap.dedent(body).replace("            ", "        ")).replace("{argument}", "1")
+    program = program.replace("{body}", textwrap.dedent(body).replace("            ", "        ")).replace(
+        "{argument}", "1"
+    )
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "ready\n"
