@@ -21,6 +21,13 @@ _ATOMIC_CALL = re.compile(
     rf"^\s+%({_NAME}) = (?:tail )?call (?P<type>\w+) @(?:rk\.atomic\.|nvvm\.atomic\.|___numba_atomic_)[\w.]*"
     rf"\((?:ptr %rk\.thread, )?ptr (?:\w+ )*(?P<pointer>[%@]{_NAME})"
 )
+_ACCESSES = (
+    (_LOAD, "read"),
+    (_STORE, "write"),
+    (_RMW, "atomic"),
+    (_CMPXCHG, "atomic"),
+    (_ATOMIC_CALL, "atomic"),
+)
 _ALLOCA = re.compile(
     rf"^\s+%(?P<name>{_NAME}) = alloca (?P<type>\[.*\]|\{{.*\}}|\S+?)(?:, align \d+)?(?:, !dbg ![0-9]+)?$"
 )
@@ -71,11 +78,18 @@ def instrument(text: str, sites: list[tuple[str, int]], default_file: str) -> st
     return "\n".join(out)
 
 
-class _Function:
-    """One function: where its pointers come from, and its instrumented lines."""
+def access(line: str) -> tuple[str, str, str] | None:
+    """`(operation, LLVM type, pointer)` of an instruction that accesses memory (read, write, atomic); None for any other."""
+    for pattern, operation in _ACCESSES:
+        if match := pattern.match(line):
+            return operation, match["type"], match["pointer"]
+    return None
 
-    def __init__(self, body: list[str], lines: Lines, sites: list[tuple[str, int]]) -> None:
-        self.body, self.lines, self.sites = body, lines, sites
+
+class Pointers:
+    """Where the pointers of one function come from."""
+
+    def __init__(self, body: list[str]) -> None:
         self.allocas: dict[str, str] = {}
         self.sources: dict[str, set[str]] = {}
         for line in body:
@@ -85,8 +99,6 @@ class _Function:
                 self.sources["%" + match["name"]] = set(_POINTER.findall(match["rest"])) | set(
                     re.findall(rf"\[ (%{_NAME}), ", match["rest"]) if " phi ptr" in line else []
                 )
-        self.arrays = {name for name, kind in self.allocas.items() if kind.startswith("[")}
-        self.shadowed: set[str] = set()
 
     def roots(self, pointer: str) -> set[str]:
         """The pointers that a pointer is computed from, back to where they enter the function."""
@@ -102,6 +114,16 @@ class _Function:
             else:
                 found.add(name)
         return found
+
+
+class _Function(Pointers):
+    """One function and its instrumented lines."""
+
+    def __init__(self, body: list[str], lines: Lines, sites: list[tuple[str, int]]) -> None:
+        super().__init__(body)
+        self.body, self.lines, self.sites = body, lines, sites
+        self.arrays = {name for name, kind in self.allocas.items() if kind.startswith("[")}
+        self.shadowed: set[str] = set()
 
     def instrumented(self) -> list[str]:
         out: list[str] = []
@@ -124,16 +146,8 @@ class _Function:
 
     def _before(self, line: str) -> list[str]:
         """The calls that stand before an instruction."""
-        for pattern, operation in (
-            (_LOAD, "read"),
-            (_STORE, "write"),
-            (_RMW, "atomic"),
-            (_CMPXCHG, "atomic"),
-            (_ATOMIC_CALL, "atomic"),
-        ):
-            if match := pattern.match(line):
-                return self._check(line, operation, match["type"], match["pointer"])
-        return []
+        found = access(line)
+        return self._check(line, *found) if found else []
 
     def _check(self, line: str, operation: str, kind: str, pointer: str) -> list[str]:
         if pointer.startswith("@"):
@@ -141,7 +155,7 @@ class _Function:
         roots = self.roots(pointer)
         if roots and roots <= set(self.allocas):
             return self._check_local(line, operation, kind, pointer, roots)
-        size = _size(kind)
+        size = size_of(kind)
         address = f"%rk.address.{len(self.sites)}"
         site = self._site(line)
         return [
@@ -197,15 +211,15 @@ def _shadow_name(pointer: str) -> str:
     return '%"rk.shadow.' + pointer[1:].strip('"') + '"'
 
 
-def _size(kind: str) -> int:
+def size_of(kind: str) -> int:
     """Bytes of an LLVM type that is loaded or stored."""
     kind = kind.strip()
     if kind in _BYTES:
         return _BYTES[kind]
     if match := re.match(r"[<\[](\d+) x (.*)[>\]]$", kind):
-        return int(match.group(1)) * _size(match.group(2))
+        return int(match.group(1)) * size_of(match.group(2))
     if match := re.match(r"i(\d+)$", kind):
         return -(-int(match.group(1)) // 8)
     if kind.startswith("{"):
-        return sum(_size(member) for member in kind.strip("{} ").split(", "))
+        return sum(size_of(member) for member in kind.strip("{} ").split(", "))
     raise Unsupported(f"an access of LLVM type {kind}")
