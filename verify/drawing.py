@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import hypothesis
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture.providers import HypothesisProvider
 
 from refkit.verify.case import Case
 
@@ -32,7 +36,8 @@ def draw_cases(
             raise _Enough
 
     try:
-        draw()
+        with only_the_seed_decides():
+            draw()
     except _Enough:
         pass
     except hypothesis.errors.Unsatisfiable:
@@ -42,6 +47,20 @@ def draw_cases(
 
 class _Enough(Exception):
     """Ends the drawing once the cases are together."""
+
+
+@contextmanager
+def only_the_seed_decides() -> Iterator[None]:
+    """Draws inside depend on the strategy and the seed alone.
+
+    Otherwise hypothesis now and then draws a constant that it found in the source of a loaded module, and which modules
+    are loaded depends on what the process did before.
+    """
+    if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
+        yield
+        return
+    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *arguments, **constraints: None):
+        yield
 
 
 def quiet_settings(**more: Any) -> hypothesis.settings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from refkit.records import Verdict, WorstRecord
+from refkit.records import SourceFinding, Verdict, WorstRecord
 from refkit.verify.backends import LaunchFault
 
 
@@ -34,7 +34,7 @@ class Examination:
     `ratio` is the largest |error| / allowed error, None where nothing was compared; `bound` the kind of bound behind
     it; `sensitivity` maps each output to the relative fault of a typical element that this case would have caught;
     `survivors` names the fake outputs that this case did not reject, `identical` those of them that are the expected
-    output itself, bit for bit (`trust` only).
+    output itself, bit for bit (`trust` only); `sources` is what the sanitizers saw, by source line.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -44,6 +44,7 @@ class Examination:
     sensitivity: Mapping[str, float] = field(default_factory=dict)
     survivors: frozenset[str] = frozenset()
     identical: frozenset[str] = frozenset()
+    sources: tuple[SourceFinding, ...] = ()
 
     def finding(self, check: str) -> Finding | None:
         """The first finding that speaks against `check`, or None."""

@@ -345,6 +345,7 @@ class _KernelRun:
             sensitivity=sensitivity(e.sensitivity for _, e in seen),
             cases_data=tuple(_case_record(case, e) for case, e in seen),
             worst=best.worst if best is not None else None,
+            findings=tuple(dict.fromkeys(source for _, e in seen for source in e.sources)),
         )
         found = self.found.get(check.name)
         if found is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import hypothesis
 
 from refkit.verify.case import Case
-from refkit.verify.drawing import quiet_settings
+from refkit.verify.drawing import only_the_seed_decides, quiet_settings
 from refkit.verify.spec import KernelSpec
 from refkit.verify.strategies import cases
 
@@ -32,7 +32,8 @@ def shrink(spec: KernelSpec, case: Case, fails: Fails, seconds: float, seed: int
             raise _StillFails
 
     try:
-        attempt()
+        with only_the_seed_decides():
+            attempt()
     except _StillFails:
         pass
     except hypothesis.errors.HypothesisException:

@@ -29,12 +29,15 @@ class LaunchFault(Exception):
     """A launch that did not end well: the kernel, or the launcher round it, is at fault.
 
     `kind` is one of `compile`, `launcher`, `deadlock`, `no_progress`, `exception`, `configuration`, `unsupported`,
-    `internal`, `memory`, `device`; `location` is `file:line` in the user's code, or empty; `fatal` says that this
+    `internal`, `memory`, `device`, `sanitizer` (whose `findings` are the executor's); `location` is `file:line` in the user's code, or empty; `fatal` says that this
     process cannot launch again.
     """
 
-    def __init__(self, kind: str, message: str, location: str = "", *, fatal: bool = False) -> None:
+    def __init__(
+        self, kind: str, message: str, location: str = "", *, fatal: bool = False, findings: tuple[Any, ...] = ()
+    ) -> None:
         super().__init__(message)
+        self.findings = findings
         self.kind = kind
         self.message = message
         self.location = location

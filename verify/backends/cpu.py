@@ -22,7 +22,10 @@ ALIGNMENT = 256
 """Bytes to which an image's first byte is aligned, as device memory is: a slab's offset then means the same on both
 backends."""
 
+SANITIZERS = frozenset({"race", "memory", "uninitialized", "barrier"})
+
 _KINDS = {
+    "SanitizerFault": "sanitizer",
     "Deadlock": "deadlock",
     "NoProgress": "no_progress",
     "KernelException": "exception",
@@ -41,7 +44,8 @@ class CpuBackend:
     name = "cpu"
     schedules = True
 
-    def __init__(self, *, workers: int | None = None, timeout: float | None = None) -> None:
+    def __init__(self, *, workers: int | None = None, timeout: float | None = None, sanitize: bool = False) -> None:
+        self.sanitize = SANITIZERS if sanitize else frozenset()
         self.workers = 1 if workers is None else workers
         self.timeout = DEFAULT_TIMEOUT if timeout is None else timeout
 
@@ -49,7 +53,7 @@ class CpuBackend:
         """Emulation on: `numba.cuda` needs no driver, and eagerly typed kernels import."""
         from refkit.cpu import emulate
 
-        return emulate(workers=self.workers, timeout=self.timeout)
+        return emulate(sanitize=self.sanitize, workers=self.workers, timeout=self.timeout)
 
     def upload(self, slab: Slab, *, any_strides: bool = False) -> Handle:
         """Copy the slab's bytes to aligned memory and view its elements there."""
@@ -69,7 +73,9 @@ class CpuBackend:
         from refkit.cpu import emulate
 
         try:
-            with emulate(schedule=schedule, workers=self.workers, timeout=self.timeout):
+            with emulate(
+                sanitize=self.sanitize, schedule=schedule, workers=self.workers, timeout=self.timeout
+            ):
                 call()
         except Exception as error:
             raise _fault(error) from error
@@ -105,5 +111,6 @@ def _fault(error: BaseException) -> LaunchFault:
     if kind:
         file, line = getattr(error, "file", "") or "", getattr(error, "line", 0) or 0
         where = f"{file}:{line}" if file and line else faults.user_location(error)
-        return LaunchFault(kind, str(getattr(error, "message", "") or error), where)
+        findings = getattr(error, "findings", ())
+        return LaunchFault(kind, str(getattr(error, "message", "") or error), where, findings=findings)
     return faults.from_exception(error)

@@ -26,6 +26,7 @@ STYLES = {
     Verdict.SKIPPED: "yellow",
     Verdict.ERROR: "bold red",
 }
+CHECK_WIDTH = 20  # the longest name of a check, so that bars keep their place
 PLAIN_WIDTH = 160
 """Columns of a table that does not go to a terminal."""
 
@@ -85,7 +86,7 @@ class _Bars:
         if isinstance(event, KernelStarted):
             self.kernels[event.kernel] = self.bars.add_task(event.kernel, total=max(event.cases, 1))
         elif isinstance(event, CaseStarted) and event.kernel in self.kernels:
-            text = Text.assemble(event.kernel, " ", (event.check, "dim")).markup
+            text = Text.assemble(event.kernel, " ", (event.check.ljust(CHECK_WIDTH), "dim")).markup
             self.bars.update(self.kernels[event.kernel], completed=event.done, description=text)
         elif isinstance(event, KernelDone):
             self._finish(event.record)

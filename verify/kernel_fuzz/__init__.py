@@ -1,1 +1,1 @@
-"""The executor fuzzed against itself: random kernels, run on the CPU executor, by an independent interpreter, and on a GPU."""
+"""The executor fuzzed: random kernels on the CPU executor, by an interpreter of their own, and on a GPU."""

@@ -49,14 +49,14 @@ def draw_arguments(seed: int, threads: int, outputs: int) -> dict[str, np.ndarra
 
 
 def gather(arrays: dict[str, np.ndarray]) -> np.ndarray:
-    """All that a launch has written, as one vector of int64: the output first, then what the threads own and the sums."""
+    """All that a launch has written, as one vector of int64: the output, what the threads own, and the sums."""
     written = [arrays[OUTPUT], *(arrays[array.name] for array in PARAMETERS if array.space != "input")]
     return np.concatenate([array.astype(np.int64).ravel() for array in written])
 
 
 def locate(position: int, threads: int, outputs: int) -> str:
     """What stands at a position of `gather`: array and index, and the thread where there is one."""
-    sizes = [(OUTPUT, (threads, outputs))]
+    sizes: list[tuple[str, tuple[int, ...]]] = [(OUTPUT, (threads, outputs))]
     sizes += [(array.name, _shape(array, threads)) for array in PARAMETERS if array.space != "input"]
     for name, shape in sizes:
         size = int(np.prod(shape))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import linecache
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -32,7 +33,9 @@ class Rendered:
     def of(cls, program: Program) -> Rendered:
         """The program as source."""
         dynamic = sum(
-            int(np.prod(array.shape)) * array.kind.dtype.itemsize for array in program.arrays if array.space == "dynamic"
+            int(np.prod(array.shape)) * array.kind.dtype.itemsize
+            for array in program.arrays
+            if array.space == "dynamic"
         )
         return cls(render(program), program.grid, program.block, dynamic, len(program.outputs), program.seed)
 
@@ -44,7 +47,7 @@ class Rendered:
 
 def build(source: str) -> Any:
     """The `kernel` that `source` defines; its lines are found by tracebacks and by the executor's reports."""
-    filename = f"<fuzzed kernel {abs(hash(source)):x}>"
+    filename = f"<fuzzed kernel {hashlib.sha256(source.encode()).hexdigest()[:12]}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     namespace: dict[str, Any] = {"__name__": "fuzzed_kernel"}
     exec(compile(source, filename, "exec"), namespace)

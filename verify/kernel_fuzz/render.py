@@ -222,7 +222,8 @@ def _statement(node: Statement) -> list[str]:
         case Exchange():
             return _exchange(node)
         case Accumulate(array, initial, update, read):
-            fill = f"for {array.name}_i in range(tid, {array.shape[0]}, int32(cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z)):"
+            per_block = "int32(cuda.blockDim.x * cuda.blockDim.y * cuda.blockDim.z)"
+            fill = f"for {array.name}_i in range(tid, {array.shape[0]}, {per_block}):"
             sync = "cuda.syncthreads()"
             lines = [fill, f"    {array.name}[{array.name}_i] = {initial}", sync, *block(update), sync]
             return [*lines, *block(read), sync]

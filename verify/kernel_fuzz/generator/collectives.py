@@ -10,7 +10,9 @@ from refkit.verify.kernel_fuzz.tree import (
     Accumulate,
     Array,
     Assign,
+    Atomic,
     Block,
+    Element,
     Exchange,
     Kind,
     Match,
@@ -23,7 +25,7 @@ from refkit.verify.kernel_fuzz.tree import (
     Vote,
 )
 
-from .expressions import condition, expression
+from .expressions import condition, expression, mixed
 from .scope import Level, Scope, Source
 
 _ORDER_FREE = ("add", "min", "max", "and_", "or_", "xor")
@@ -52,7 +54,8 @@ def barrier_phase(source: Source, scope: Scope, shape: str, block: Blocks) -> St
     array = _shared(source, kind, source.threads)
     inner = scope.deeper(level=Level.WARP, leaving=False)
     if by_warp:
-        body = block(source, replace(inner, warp_slots=(*inner.warp_slots, array)), 2)
+        inner = replace(inner, warp_slots=(*inner.warp_slots, array))
+        body = (_read(source, inner, array, True), *block(source, inner, 2))
         return Exchange(array, slot, 0, "warp", value, body)
     shift = source.integer(0, source.threads - 1)
     vote, predicate = None, None
@@ -60,8 +63,9 @@ def barrier_phase(source: Source, scope: Scope, shape: str, block: Blocks) -> St
     if source.chance(3):
         vote, predicate = source.pick(("count", "and", "or")), condition(source, scope)
     target = source.pick(targets) if vote else None
-    # The value is drawn before the array exists, so that no phase reads its own array while it is written.
-    body = block(source, replace(inner, loads=(*inner.loads, array)), 2)
+    # Value and predicate are drawn first: no phase reads its own array while it is written.
+    inner = replace(inner, loads=(*inner.loads, array))
+    body = (_read(source, inner, array, False), *block(source, inner, 2))
     return Exchange(array, slot, shift, "block", value, body, vote, predicate, target)
 
 
@@ -71,7 +75,17 @@ def _accumulate(source: Source, scope: Scope, block: Blocks) -> Statement:
     array = _shared(source, kind, source.pick((1, 2, 4, 7)))
     update = scope.deeper(level=Level.WARP, leaving=False, atomics=(*scope.atomics, (array, op)))
     read = scope.deeper(level=Level.WARP, leaving=False, loads=(*scope.loads, array))
-    return Accumulate(array, initial, block(source, update, 2), block(source, read, 2))
+    index = expression(source, update, Kind.INT32, 2)
+    first = Atomic(array, op, index, expression(source, update, kind, 2))
+    updates = (first, *block(source, update, 1))
+    return Accumulate(array, initial, updates, (_read(source, read, array, False), *block(source, read, 1)))
+
+
+def _read(source: Source, scope: Scope, array: Array, warp_only: bool) -> Statement:
+    """A variable that takes in an element of `array`, whatever thread wrote it."""
+    target = next(name for name in scope.targets if name.kind is array.kind)
+    loaded = Element(array, (expression(source, scope, Kind.INT32, 2),), warp_only)
+    return Assign(target, mixed(source, target, loaded))
 
 
 def warp_operation(source: Source, scope: Scope, shape: str, block: Blocks) -> Statement:
@@ -119,6 +133,3 @@ def _split(source: Source, scope: Scope, block: Blocks) -> Statement:
         for mask in (mask_true, mask_false)
     ]
     return Split("everyone", chosen, source.fresh("side"), mask_true, mask_false, *sides)
-
-
-__all__ = ["Assign", "barrier_phase", "warp_operation"]

@@ -47,7 +47,9 @@ def expression(source: Source, scope: Scope, kind: Kind, depth: int = 3) -> Expr
         return clamped(*_float(source, scope, depth))
     if depth == 0 or not source.spend():
         return _integer_leaf(source, scope, kind)
-    shape = source.pick(("leaf", "arithmetic", "arithmetic", "arithmetic", "shift", "division", "unary", "cast", "other"))
+    shape = source.pick(
+        ("leaf", "arithmetic", "arithmetic", "arithmetic", "shift", "division", "unary", "cast", "other")
+    )
     match shape:
         case "arithmetic":
             op = source.pick(("+", "-", "*", "&", "|", "^", "min", "max"))
@@ -87,6 +89,18 @@ def condition(source: Source, scope: Scope, depth: int = 2) -> Expression:
             return source.pick(flags)
     left, right = _operands(source, scope, source.pick(INTEGERS), max(depth - 1, 0))
     return Comparison(source.pick(_COMPARISONS), left, right)
+
+
+def mixed(source: Source, target: Name, value: Expression) -> Expression:
+    """A value of the target's kind that depends on both the target and `value`."""
+    if target.kind is Kind.BOOLEAN:
+        return Comparison("!=", target, value)
+    if target.kind is Kind.FLOAT32:
+        return clamped(Arithmetic(source.pick(("+", "-")), target, value, Kind.FLOAT32), 2 * FLOAT_LIMIT)
+    if source.chance(2):
+        target_times_three = Arithmetic("*", target, Number(3, Kind.INT64, bare=True), target.kind)
+        return Arithmetic("+", target_times_three, value, target.kind)
+    return Arithmetic(source.pick(("+", "^", "-")), target, value, target.kind)
 
 
 def uniform_integer(source: Source, scope: Scope, level: Level) -> Expression:
@@ -218,8 +232,8 @@ def _float(source: Source, scope: Scope, depth: int) -> tuple[Expression, float]
         return source.pick(names), FLOAT_LIMIT
     if shape == "load" and (loaded := element(source, scope, Kind.FLOAT32, 0)) is not None:
         return loaded, FLOAT_LIMIT
-    value = source.pick(_NUMBERS[Kind.FLOAT32])
-    return Number(value, Kind.FLOAT32), abs(value)
+    number = source.pick(_NUMBERS[Kind.FLOAT32])
+    return Number(number, Kind.FLOAT32), abs(number)
 
 
 def _float_arithmetic(source: Source, scope: Scope, depth: int) -> tuple[Expression, float]:

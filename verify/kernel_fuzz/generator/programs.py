@@ -19,7 +19,7 @@ from refkit.verify.kernel_fuzz.tree import (
     Return,
 )
 
-from .expressions import condition, expression
+from .expressions import condition, expression, mixed
 from .scope import Level, Scope, Source
 from .statements import ORDER_FREE, block
 
@@ -42,6 +42,7 @@ def programs(draw: Any, nodes: int = NODES) -> Program:
     for extent in shape:
         source.threads *= extent
     source.sums = {array.name: source.pick(ORDER_FREE) for array in arguments.SUMS}
+    source.ticket_worth = source.integer(1, 9), source.integer(0, 9)
     for position in range(source.integer(0, 2)):
         source.functions.append(_function(source, position))
     locals_ = tuple(_local(source, position) for position in range(source.integer(0, 2)))
@@ -95,4 +96,5 @@ def _function(source: Source, position: int) -> Function:
     if source.chance(3):
         early = Return(Cast(expression(source, inside, kind, 1), kind))
         body = (If(condition(source, inside), (early,)), *body)
-    return Function(f"f{position}", parameters, variables, (*body, Return(expression(source, inside, kind, 2))), kind)
+    result = mixed(source, local, expression(source, inside, kind, 2))
+    return Function(f"f{position}", parameters, variables, (*body, Return(result)), kind)

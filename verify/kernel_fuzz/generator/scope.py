@@ -27,9 +27,10 @@ class Level(enum.IntEnum):
 class Scope:
     """A place in a program.
 
-    names: variables to read; targets: those that may be assigned; uniform: names that agree among the threads of `level`;
-    loads: arrays to read; stores: arrays of which the thread owns a part; atomics: shared arrays under accumulation, with
-    their operation; mask: the text of the mask of threads that arrive together; leaving: whether a loop may be left.
+    names: variables to read; targets: those that may be assigned; uniform: names on which the threads of `level` agree;
+    loads: arrays to read; stores: arrays of which the thread owns a part; atomics: shared arrays under accumulation,
+    with their operation; mask: the text of the mask of threads that arrive together; leaving: whether a loop may be
+    left; warp_slots: shared arrays of which only the warp's own slots may be read; pure: inside a device function.
     """
 
     names: tuple[Name, ...]
@@ -56,7 +57,11 @@ class Scope:
 
 @dataclass
 class Source:
-    """Draws from hypothesis, within a budget of nodes that keeps programs small."""
+    """Draws from hypothesis, within a budget of nodes that keeps programs small.
+
+    functions, arrays: those made so far; sums: the one operation that the program applies to each global sum;
+    ticket_worth: the one function of a ticket that it adds up, as `Ticket` has it.
+    """
 
     draw: Callable[[st.SearchStrategy[Any]], Any]
     budget: int
@@ -64,6 +69,7 @@ class Source:
     functions: list[Function] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
     sums: dict[str, str] = field(default_factory=dict)
+    ticket_worth: tuple[int, int] = (1, 0)
     _names: int = 0
 
     def integer(self, least: int, most: int) -> int:

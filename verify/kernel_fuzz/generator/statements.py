@@ -14,7 +14,6 @@ from refkit.verify.kernel_fuzz.tree import (
     Block,
     Break,
     Continue,
-    Exchange,
     Expression,
     For,
     If,
@@ -29,7 +28,7 @@ from refkit.verify.kernel_fuzz.tree import (
 )
 
 from . import collectives
-from .expressions import condition, expression, uniform_condition, uniform_integer
+from .expressions import condition, expression, mixed, uniform_condition, uniform_integer
 from .scope import Level, Scope, Source
 
 _DEEPEST = 3
@@ -81,15 +80,15 @@ def statement(source: Source, scope: Scope) -> Statement:
             return _own_atomic(source, scope)
         case "ticket":
             index = expression(source, scope, Kind.INT32, 1)
-            tickets, totals = arguments.TICKETS, arguments.TICKET_TOTALS
-            return Ticket(tickets, totals, index, source.integer(1, 9), source.integer(0, 9))
+            return Ticket(arguments.TICKETS, arguments.TICKET_TOTALS, index, *source.ticket_worth)
     return assign(source, scope)
 
 
 def assign(source: Source, scope: Scope) -> Statement:
-    """An assignment to one of the targets."""
+    """An assignment that mostly takes in what the target held: otherwise much would be dead code."""
     target = source.pick(scope.targets)
-    return Assign(target, expression(source, scope, target.kind))
+    value = expression(source, scope, target.kind)
+    return Assign(target, value if source.chance(4) else mixed(source, target, value))
 
 
 def _if(source: Source, inner: Scope) -> Statement:
@@ -171,11 +170,3 @@ def _own_atomic(source: Source, scope: Scope) -> Statement:
     value = expression(source, scope, array.kind, 2)
     comparand = expression(source, scope, array.kind, 1) if op == "cas" else None
     return OwnAtomic(source.pick(targets), array, op, value, comparand)
-
-
-def exchange_slots(threads: int) -> tuple[int, ...]:
-    """The shape of a shared array with one slot a thread."""
-    return (threads,)
-
-
-__all__ = ["ORDER_FREE", "Exchange", "assign", "block", "statement"]

@@ -1,7 +1,7 @@
 """The value of an expression, for every thread at once.
 
-All integer arithmetic is done in int64 modulo 2^64 and then reduced to the kind of the node: an int32 or uint32 operand is
-exact there, and Numba computes every such operation in 64 bits.
+All integer arithmetic is done in int64 modulo 2^64 and then reduced to the kind of the node: an int32 or uint32 operand
+is exact there, and Numba computes every such operation in 64 bits.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Evaluator:
         return self(node).astype(np.int64)
 
     def _compare(self, op: str, left: Expression, right: Expression) -> np.ndarray:
-        if left.kind is Kind.FLOAT32:
+        if left.kind in (Kind.FLOAT32, Kind.BOOLEAN):
             return _COMPARISONS[op](self(left), self(right))
         return _COMPARISONS[op](self.wide(left), self.wide(right))
 

@@ -65,7 +65,7 @@ class Threads:
 
 @dataclass
 class Memory:
-    """The arrays of a launch by name: global ones as passed, shared ones with a leading axis of blocks, local of threads."""
+    """The arrays of a launch by name; shared ones with a leading axis of blocks, local ones of threads."""
 
     threads: Threads
     arrays: dict[str, np.ndarray]

@@ -47,7 +47,7 @@ def mask_of(threads: Threads, members: np.ndarray) -> np.int32:
 
 def vote(threads: Threads, active: np.ndarray, mode: str, predicate: np.ndarray) -> np.ndarray:
     """The outcome for each thread, of kind boolean, for `ballot` int32."""
-    result = np.zeros(threads.count, np.int32 if mode == "ballot" else np.bool_)
+    result: np.ndarray = np.zeros(threads.count, np.int32 if mode == "ballot" else np.bool_)
     for members in groups(threads, active):
         said = predicate[members]
         if mode == "ballot":
