@@ -18,7 +18,7 @@ from .runtime import build
 _DECLARED = re.compile(r'^declare [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
 _DEFINED = re.compile(r'^define [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
 _STACK_MARGIN = 80 * 1024  # colours (workers.py), the guard page, and calls
-_LLVM_TYPE = {"void": "void", "int32": "i32", "int64": "i64"}
+_LLVM_TYPE = {"void": "void", "int32": "i32", "int64": "i64", "int64*": "ptr"}
 
 
 @dataclass(frozen=True)

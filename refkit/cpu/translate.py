@@ -319,7 +319,7 @@ def _parameter_types(canonical: str, entry: str) -> tuple[str, ...]:
 
 
 # library functions without a thread argument are all that is declared and in neither of these families
-_THREAD_NAMES = re.compile(r"(nvvm\.|rk\.|cudaCG|vprintf$)")
+_THREAD_NAMES = re.compile(r"(nvvm\.|rk\.|cudaCG|vprintf$|numba_attempt_nocopy_reshape$)")
 
 
 def _thread_argument(canonical: str, result: Translation) -> str:

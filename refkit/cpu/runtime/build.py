@@ -11,7 +11,7 @@ from numba.cuda import types
 from .. import cache, engine, frontend
 from ..fibers import ASSEMBLY as FIBER_ASSEMBLY
 from ..fibers import module_assembly
-from . import device, happens_before, scheduler, shadow
+from . import device, reshape, happens_before, scheduler, shadow
 from .primitives import words_type
 
 _i32, _i64 = types.int32, types.int64
@@ -39,6 +39,12 @@ DEVICE_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.exception", device.exception, types.void, (_i32,)),
     ("rk.stack.overflow", device.stack_overflow, types.void, (_i32,)),
     ("rk.print", device.print_record, _i32, (_i64, _i64)),
+    (
+        "numba_attempt_nocopy_reshape",
+        reshape.reshape_strides,
+        _i32,
+        (_i64, words_type, words_type, _i64, words_type, words_type, _i64, _i32),
+    ),
 )
 
 # linked into kernels that the sanitizers watch
