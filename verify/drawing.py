@@ -59,8 +59,12 @@ def only_the_seed_decides() -> Iterator[None]:
     if not hasattr(HypothesisProvider, "_maybe_draw_constant"):
         yield
         return
-    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", lambda *arguments, **constraints: None):
+    with mock.patch.object(HypothesisProvider, "_maybe_draw_constant", _no_constant):
         yield
+
+
+def _no_constant(provider: HypothesisProvider, *arguments: object, **constraints: object) -> None:
+    """In the place of a draw among the constants found in source code."""
 
 
 def quiet_settings(**more: Any) -> hypothesis.settings:
