@@ -179,14 +179,14 @@ def syncwarp_without_its_caller(fixed):
     cuda=False,
 )
 def masks_of_two_halves_disagree(fixed):
-    """The lower half names itself, the upper half names all lanes."""
+    """The lower half names itself and one lane too many, which names all lanes in turn."""
 
     @cuda.jit
     def exchange(x, y):
         lane = cuda.threadIdx.x
         mask = FULL
         if lane < 16 and not fixed:
-            mask = LOW
+            mask = LOW + (1 << 16)
         y[lane] = cuda.shfl_xor_sync(mask, x[lane], 1)  # fault
 
     return exchange
@@ -202,12 +202,12 @@ def masks_of_two_halves_disagree(fixed):
     cuda=False,
 )
 def mask_computed_per_lane(fixed):
-    """Every lane names itself and the lanes above it, so that no two masks agree."""
+    """Every lane names itself and its two neighbours, so that no two masks agree."""
 
     @cuda.jit
     def any_large(x, y):
         lane = cuda.threadIdx.x
-        mask = FULL if fixed else (FULL << lane) & FULL
+        mask = FULL if fixed else ((7 << lane) >> 1) & FULL
         y[lane] = 1 if cuda.any_sync(mask, x[lane] > 5) else 0  # fault
 
     return any_large

@@ -2,7 +2,7 @@
 
 A factory is called with `fixed=False` for the faulty kernel and `fixed=True` for its twin, so that the two differ in
 exactly what the factory's text says. The source carries the marks: `# fault` on the line that a sanitizer must name,
-`# other` on the other side of a race.
+`# other` on the other side of a race, and where the fault has consequences that may be reported as well.
 """
 
 from __future__ import annotations

@@ -258,7 +258,7 @@ def lock_released_by_plain_store(fixed):
         while cuda.atomic.cas(lock, 0, 0, 1) != 0:  # other
             pass
         cuda.threadfence()
-        y[0] += x[cuda.blockIdx.x, 0]
+        y[0] += x[cuda.blockIdx.x, 0]  # other
         cuda.threadfence()
         if fixed:
             cuda.atomic.exch(lock, 0, 0)

@@ -8,22 +8,12 @@ from pathlib import PurePath
 
 from .entry import Mark
 
-_PREFIX = "========= "
+_MARGIN = "========="
 _PLACE = re.compile(r"([\w./-]+\.py):(\d+)")
-# the banner, sums, and errors of host calls that follow from what a kernel did: none of them is a report on a kernel
-_NO_REPORT = (
-    "COMPUTE-SANITIZER",
-    "ERROR SUMMARY",
-    "RACECHECK SUMMARY",
-    "LEAK SUMMARY",
-    "Program hit",
-    "Host API",
-    "Target application",
-    "Internal",
-    "Error:",
-    "Warning:",
-    "No attachable",
-)
+_RACE = re.compile(r"(?:Error|Warning): (?:Race reported|Potential)")  # racecheck puts a severity before its reports
+_FAILURE = re.compile(r"Internal|Error:|Stopped:|Target application|No attachable|Device not supported")
+# what follows from a fault (errors of later host calls) or frames the output is no report on a kernel
+_NO_REPORT = re.compile(r"COMPUTE-SANITIZER|\w+ SUMMARY|Program hit|Host API|Warning:|This tool|NVIDIA|Version")
 
 
 @dataclass(frozen=True)
@@ -47,25 +37,23 @@ def read(text: str, lines: Mark) -> Output:
     """The reports in the tool's standard output, for an entry whose marks are `lines`."""
     reports: list[str] = []
     places: set[tuple[str, int]] = set()
-    complete, failure = False, ""
-    in_report = False
+    failures: list[str] = []
+    complete = in_report = False
     for line in text.splitlines():
-        if not line.startswith(_PREFIX.strip()):
+        if not line.startswith(_MARGIN):
             continue
-        message = line[len(_PREFIX) :]
-        if not message.strip():
-            in_report = False
-        elif message[0] != " " and not message.startswith(_NO_REPORT):
-            reports.append(message.strip())
-            in_report = True
-        elif message[0] != " ":
-            in_report = False
+        message = line[len(_MARGIN) + 1 :].rstrip()
+        if message and message[0] != " ":  # a new message; what belongs to it is indented
             complete = complete or "SUMMARY" in message
-            if message.startswith(("Internal", "Error:", "Target application", "No attachable")):
-                failure = failure or message.strip()
-        if in_report:
+            failed = _FAILURE.match(message) and not _RACE.match(message)
+            in_report = not failed and bool(_RACE.match(message) or not _NO_REPORT.match(message))
+            if failed:
+                failures.append(message)
+            elif in_report:
+                reports.append(message)
+        if in_report and "Host Frame" not in message:
             places |= {(PurePath(file).name, int(number)) for file, number in _PLACE.findall(message)}
-    if not complete and not failure:
-        failure = "the tool printed no summary"
+    if not complete and not failures:
+        failures.append("the tool printed no summary")
     name = PurePath(lines.file).name
-    return Output(tuple(reports), any((name, line) in places for line in lines.all), failure)
+    return Output(tuple(reports), any((name, line) in places for line in lines.all), failures[0] if failures else "")

@@ -16,13 +16,25 @@ MEMCHECK = """\
 =========     at global_past_the_end::double+0x230 in /elsewhere/tests/catalogue/memory.py:23
 =========     by thread (100,0,0) in block (0,0,0)
 =========     Address 0x7f0000000190 is out of bounds
-=========         Host Frame: main in python.py:23
+=========         Host Frame: main in memory.py:20
 =========
 ========= Program hit CUDA_ERROR_LAUNCH_FAILED (error 719) due to "unspecified launch failure" on CUDA API call.
 =========     Saved host backtrace up to driver entry point at error
 =========         Host Frame: launch in memory.py:20
 =========
 ========= ERROR SUMMARY: 2 errors
+"""
+RACECHECK = """\
+========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at reverse+0x120 in /elsewhere/tests/catalogue/memory.py:20
+=========     and Read access at reverse+0x190 in /elsewhere/tests/catalogue/memory.py:23 [128 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+UNSUPPORTED = """\
+========= COMPUTE-SANITIZER
+========= Error: Device not supported. Please refer to the documentation.
+========= ERROR SUMMARY: 0 errors
 """
 QUIET = "========= COMPUTE-SANITIZER\nsome output of the program\n========= RACECHECK SUMMARY: 0 hazards displayed\n"
 
@@ -34,10 +46,23 @@ def test_a_report_is_read_with_its_line():
     assert output.failure == ""
 
 
+def test_a_race_is_a_report_although_it_begins_with_a_severity():
+    output = read(RACECHECK, LINES)
+    assert len(output.reports) == 1
+    assert output.at_marked_line
+    assert output.failure == ""
+
+
+def test_an_error_of_the_tool_is_no_report():
+    output = read(UNSUPPORTED, LINES)
+    assert not output.seen
+    assert output.failure == "Error: Device not supported. Please refer to the documentation."
+
+
 def test_a_line_counts_only_where_it_is_marked_and_in_the_report_itself():
     elsewhere = MEMCHECK.replace("catalogue/memory.py:23", "catalogue/memory.py:24")
     assert read(elsewhere, LINES).seen
-    assert not read(elsewhere, LINES).at_marked_line
+    assert not read(elsewhere, LINES).at_marked_line  # line 20 stands only in frames of the host program
     assert not read(MEMCHECK, Mark("/somewhere/barriers.py", (23,), ())).at_marked_line
 
 
@@ -45,8 +70,8 @@ def test_no_report_is_not_a_failure_but_a_broken_run_is():
     assert not read(QUIET, LINES).seen
     assert read(QUIET, LINES).failure == ""
     assert read("Traceback (most recent call last)", LINES).failure == "the tool printed no summary"
-    stopped = "========= COMPUTE-SANITIZER\n========= Error: no end within 60 s"
-    assert read(stopped, LINES).first_line == "Error: no end within 60 s"
+    stopped = "========= COMPUTE-SANITIZER\n========= Stopped: no end within 60 s"
+    assert read(stopped, LINES).first_line == "Stopped: no end within 60 s"
 
 
 @pytest.fixture

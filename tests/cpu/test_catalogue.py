@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
-import refkit.cpu
-from refkit.cpu import Deadlock, KernelFault, emulate
+from refkit.cpu import SANITIZERS, Deadlock, SanitizerFault, emulate
 from tests.catalogue import Entry, entries
 
 pytestmark = pytest.mark.cpu
 
 ALL = entries()
 FAULTY = [entry for entry in ALL if entry.faulty is not None]
-SANITIZER_FAULT: type[KernelFault] | None = getattr(refkit.cpu, "SanitizerFault", None)
 PROBLEMS = {
     "race": {"write-write", "read-write", "atomic-plain"},
     "memory": {"out-of-bounds", "negative-index", "misaligned"},
@@ -30,9 +30,9 @@ PROBLEMS = {
     },
 }
 
-needs_sanitizers = pytest.mark.skipif(SANITIZER_FAULT is None, reason="refkit.cpu has no sanitizers yet")
-
-
+UNSEEN = {
+    "fence_of_block_scope_between_blocks": "fences of block scope are taken for fences of device scope",
+}
 DEADLOCKS = {  # without a sanitizer; the other barrier faults end, some with wrong results
     "shuffle_mask_of_five_bits",
     "own_lane_missing_from_a_ballot",
@@ -42,11 +42,19 @@ DEADLOCKS = {  # without a sanitizer; the other barrier faults end, some with wr
     "syncwarp_that_never_completes",
     "two_votes_wait_for_each_other",
     "shuffle_names_lanes_at_a_barrier",
+    "masks_of_two_halves_disagree",
+    "mask_computed_per_lane",
 }
 
 
-def each(chosen: list[Entry] | tuple[Entry, ...]):
+def each(chosen: Sequence[Any]):
     return pytest.mark.parametrize("entry", chosen, ids=lambda entry: entry.name)
+
+
+def _unless_unseen(entry: Entry):
+    reason = UNSEEN.get(entry.name)
+    marks = [] if reason is None else [pytest.mark.xfail(strict=True, reason=reason)]
+    return pytest.param(entry, marks=marks, id=entry.name)
 
 
 def assert_right(entry: Entry) -> None:
@@ -63,21 +71,19 @@ def test_a_correct_kernel_gives_its_expected_result(entry, schedule):
         assert_right(entry)
 
 
-@needs_sanitizers
 @each(ALL)
 @pytest.mark.parametrize("schedule", [None, 3])
 def test_a_correct_kernel_gives_no_finding(entry, schedule):
-    with emulate(sanitize=refkit.cpu.SANITIZERS, schedule=schedule, timeout=60):
+    with emulate(sanitize=SANITIZERS, schedule=schedule, timeout=60):
         assert_right(entry)
 
 
-@needs_sanitizers
-@each(FAULTY)
+@each([_unless_unseen(entry) for entry in FAULTY])
 @pytest.mark.parametrize("schedule", [None, 4])
 def test_a_fault_is_found_where_it_stands(entry, schedule):
     with (
-        emulate(sanitize=refkit.cpu.SANITIZERS, schedule=schedule, timeout=60),
-        pytest.raises(SANITIZER_FAULT) as caught,
+        emulate(sanitize=SANITIZERS, schedule=schedule, timeout=60),
+        pytest.raises(SanitizerFault) as caught,
     ):
         entry.faulty()
     findings = [finding for finding in caught.value.findings if finding.sanitizer == entry.sanitizer]
