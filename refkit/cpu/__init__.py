@@ -17,6 +17,8 @@ from .faults import (
     Side,
     Unsupported,
 )
+from .memory_model import LineTraffic, MemoryReport
+from .memory_model.tracing import Tracer, trace
 from .settings import SANITIZERS, Settings
 
 __all__ = [
@@ -28,11 +30,15 @@ __all__ = [
     "KernelException",
     "KernelFault",
     "LaunchConfigurationError",
+    "LineTraffic",
+    "MemoryReport",
     "NoProgress",
     "SanitizerFault",
     "Settings",
     "Side",
+    "Tracer",
     "Unsupported",
     "emulate",
     "is_active",
+    "trace",
 ]

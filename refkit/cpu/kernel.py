@@ -3,7 +3,7 @@
 import functools
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from . import cache, engine, entries, prelude, recursion, translate
 from .device_library import UnknownDeviceFunction, definitions
 from .faults import Unsupported
 from .lowering import LoweredKernel, lower
+from .memory_model.instrumentation import AccessSite
 from .runtime import build
 
 _DECLARED = re.compile(r'^declare [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
@@ -36,7 +37,9 @@ class CompiledKernel:
     shared_bytes: int  # static
     stack_bytes: int
     sites: tuple[tuple[str, int], ...]
+    instructions: Mapping[int, str]  # site -> PTX opcode, of inline assembly
     watched: bool  # instrumented for the sanitizers
+    access_sites: tuple[AccessSite, ...]  # of the memory model
     shared_cell: int  # bytes of the smallest element of shared memory
     shared_arrays: tuple[translate.SharedArray, ...]
     code: engine.LoadedModule
@@ -57,6 +60,9 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
         raise Unsupported(message, kernel=lowered.name, file=lowered.file, line=lowered.line) from None
     build.scheduler_address("rk_switch")  # the kernel links against it
     libraries = [build.device_bitcode(), *([build.watch_bitcode()] if lowered.watched else [])]
+    libraries += [build.trace_bitcode()] if lowered.traced else []
+    needed = {library for meaning in lowered.translation.meanings.values() for library in meaning.libraries}
+    libraries += [build.library_bitcode(library) for library in sorted(needed, key=lambda library: library.name)]
     name = cache.key("kernel", _without_serial_numbers(linked), *libraries, engine.identity())
     object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, lowered.recursive))
     code = engine.load(object_file)
@@ -72,7 +78,9 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
         shared_bytes=lowered.translation.shared_bytes,
         stack_bytes=stack_bytes,
         sites=tuple(lowered.translation.sites),
+        instructions=lowered.translation.instructions,
         watched=lowered.watched,
+        access_sites=lowered.access_sites,
         shared_cell=lowered.translation.shared_cell,
         shared_arrays=tuple(lowered.translation.shared_arrays),
         code=code,
@@ -93,7 +101,7 @@ def _linked_text(lowered: LoweredKernel, fibers: bool) -> str:
         fibers=fibers,
         watched=lowered.watched,
         shared_bytes=translation.shared_bytes,
-        runtime=_runtime_declarations(lowered.watched),
+        runtime=_runtime_declarations(lowered.watched, lowered.traced),
     )
     provided = {name.strip('"') for name in (*_DEFINED.findall(small), *_DECLARED.findall(small))}
     meanings = [meaning.definition for meaning in translation.meanings.values()]
@@ -125,14 +133,18 @@ def _machine_code(linked: str, libraries: list[bytes], recursive: bool) -> tuple
 
 
 @functools.cache
-def _runtime_declarations(watched: bool) -> list[tuple[str, str, tuple[str, ...]]]:
+def _runtime_declarations(watched: bool, traced: bool) -> list[tuple[str, str, tuple[str, ...]]]:
     return [
         (
             name,
             _LLVM_TYPE[str(return_type)] if str(return_type) != "none" else "void",
             tuple(_LLVM_TYPE[str(a)] for a in arguments),
         )
-        for name, _, return_type, arguments in (*build.DEVICE_FUNCTIONS, *(build.WATCH_FUNCTIONS if watched else ()))
+        for name, _, return_type, arguments in (
+            *build.DEVICE_FUNCTIONS,
+            *(build.WATCH_FUNCTIONS if watched else ()),
+            *(build.TRACE_FUNCTIONS if traced else ()),
+        )
     ]
 
 
@@ -182,15 +194,16 @@ class KernelCache:
         debug: bool,
         scheduled: bool,
         watched: bool = False,
+        traced: bool = False,
     ) -> CompiledKernel:
         """The compiled kernel, compiled on first use."""
-        key = (function, argument_types, fastmath, debug, watched)
+        key = (function, argument_types, fastmath, debug, watched, traced)
         with self._lock:
             kernel = self._compiled.get((key, scheduled))
             if kernel is None:
                 if key not in self._lowered:
                     self._lowered[key] = lower(
-                        function, argument_types, fastmath=fastmath, debug=debug, watched=watched
+                        function, argument_types, fastmath=fastmath, debug=debug, watched=watched, traced=traced
                     )
                 kernel = self._compiled[key, scheduled] = generate(self._lowered[key], scheduled=scheduled)
                 if kernel.fibers:

@@ -1,8 +1,10 @@
 """One launch: arguments packed, control blocks filled, workers run, faults turned into exceptions."""
 
+import contextlib
 import dataclasses
 import inspect
 import os
+import re
 import time
 from concurrent.futures import Future, wait
 from typing import Any
@@ -51,13 +53,15 @@ def launch(
         debug=debug,
         scheduled=settings.schedule is not None,
         watched=bool(settings.sanitize),
+        traced=settings.tracer is not None,
     )
     packed = packing.pack(kernel.argument_types, arguments)
     run = _Run(kernel, grid, block, dynamic_shared_bytes, packed.words, settings)
     if settings.sanitize:
         names = tuple(inspect.signature(dispatcher.py_func).parameters)
         run.watch = Watch(kernel, settings.sanitize, packing.named_arrays(names, arguments), grid, block)
-    run.execute()
+    with settings.tracer.launch(run, dispatcher) if settings.tracer is not None else contextlib.nullcontext():
+        run.execute()
 
 
 class _Run:
@@ -234,5 +238,6 @@ def summary(positions: tuple[Position, ...]) -> str:
     for where, members in groups.items():
         block, thread, _ = members[0]
         count = f"{len(members)} threads" if len(members) > 1 else "1 thread"
+        where = re.sub(r"^(wait|loop|run)s", r"\1", where) if len(members) > 1 else where
         parts.append(f"{count} (first: block {block}, thread {thread}) {where}")
     return "; ".join(parts) if parts else "no thread has reached a place where it can be stopped"

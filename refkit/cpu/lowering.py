@@ -13,6 +13,7 @@ from llvmlite import binding as llvm
 
 from . import engine, frontend, instrument, polls, recursion, translate, unrolling
 from .faults import Unsupported
+from .memory_model import instrumentation as tracing
 
 _WAITING = re.compile(r"nvvm\.(barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize$|rk\.activemask")
 # blocks are merged first: an alloca is promoted only where it stands in the entry block
@@ -43,6 +44,8 @@ class LoweredKernel:
     spins: bool  # a loop waits for other threads' atomics
     recursive: bool  # a device function calls itself
     watched: bool = False  # instrumented for the sanitizers
+    traced: bool = False  # instrumented for the memory model
+    access_sites: tuple[tracing.AccessSite, ...] = ()
 
     @property
     def grid_barrier(self) -> bool:
@@ -57,10 +60,11 @@ def lower(
     fastmath: bool = False,
     debug: bool = False,
     watched: bool = False,
+    traced: bool = False,
 ) -> LoweredKernel:
     """Lowers a kernel's Python function for a signature.
 
-    watched: instruments it for the sanitizers.
+    watched: instruments it for the sanitizers. traced: for the memory model; not both.
 
     Raises what Numba's frontend raises where the kernel does not compile, and `Unsupported` where it links foreign
     code or holds inline assembly without a host meaning.
@@ -77,7 +81,8 @@ def lower(
         fault.kernel = function.__name__
         fault.file, fault.line = fault.file or file, fault.line or line
         raise
-    text, spins, recursive = _with_polls(translation, file, watched)
+    accesses: list[tracing.AccessSite] | None = [] if traced else None
+    text, spins, recursive = _with_polls(translation, file, watched, accesses)
     return LoweredKernel(
         name=function.__name__,
         file=file,
@@ -85,24 +90,33 @@ def lower(
         argument_types=ir.argument_types,
         translation=translation,
         text=text,
-        waits=any(_WAITING.match(name) for name in translation.uses),
+        waits=any(_WAITING.match(name) for name in translation.uses)
+        or any(meaning.needs_fiber for meaning in translation.meanings.values()),
         spins=spins,
         recursive=recursive,
         watched=watched,
+        traced=traced,
+        access_sites=tuple(accesses or ()),
     )
 
 
-def _with_polls(translation: translate.Translation, file: str, watched: bool) -> tuple[str, bool, bool]:
+def _with_polls(
+    translation: translate.Translation, file: str, watched: bool, accesses: list[tracing.AccessSite] | None
+) -> tuple[str, bool, bool]:
     """The kernel's text in SSA form with polls; whether a loop waits for other threads; whether a function recurses."""
     module = llvm.parse_assembly(engine.retarget(translation.text))
     passes = llvm.create_new_module_pass_manager()
-    for name in _PASSES:
+    if accesses is not None:
+        tracing.inline_all(module, passes)
+    for name in (*_PASSES, *(tracing.PASSES if accesses is not None else ())):
         getattr(passes, f"add_{name}_pass")()
     builder = llvm.create_pass_builder(engine.target_machine(), llvm.create_pipeline_tuning_options(speed_level=1))
     passes.run(module, builder)
     text = str(module)
     if watched:
         text = instrument.instrument(text, translation.sites, file)
+    if accesses is not None:
+        text = tracing.instrument(text, accesses, file)
     text, recursive = recursion.guard_recursion(text, translation.sites, file)
     text, spins = polls.insert_polls(text, translation.sites, file)
     text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 SANITIZERS = frozenset({"race", "memory", "uninitialized", "barrier"})
 
@@ -18,6 +19,7 @@ class Settings:
     timeout: seconds that one launch may take; None takes the executor's own limit.
     always_raise: a `raise` or a failed `assert` in a kernel ends the launch with `KernelException`, also where the
         kernel was not compiled with `debug=True` (on a GPU such a thread just returns).
+    tracer: what `refkit.cpu.trace` collects launches in; None where nothing is traced.
     """
 
     sanitize: frozenset[str] = frozenset()
@@ -25,6 +27,7 @@ class Settings:
     workers: int | None = None
     timeout: float | None = None
     always_raise: bool = True
+    tracer: Any = None
 
     @classmethod
     def checked(

@@ -1,6 +1,7 @@
 """Compiles the runtime: the device-side operations, linked into each kernel, and the scheduler, one per process."""
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from numba.cuda import types
 from .. import cache, engine, frontend
 from ..fibers import ASSEMBLY as FIBER_ASSEMBLY
 from ..fibers import module_assembly
-from . import device, reshape, happens_before, scheduler, shadow
+from . import device, happens_before, reshape, scheduler, shadow, trace
 from .primitives import words_type
 
 _i32, _i64 = types.int32, types.int64
@@ -30,6 +31,7 @@ DEVICE_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.match.all.i32", device.match_all, _i64, (_i32, _i32, _i32)),
     ("rk.match.all.i64", device.match_all, _i64, (_i32, _i32, _i64)),
     ("rk.activemask.at", device.activemask_at, _i32, (_i32,)),
+    ("rk.collective", device.collective, types.void, (_i32, _i64, _i64)),
     ("rk.grid.barrier", device.grid_barrier, types.void, (_i32,)),
     ("rk.lane", device.lane, _i32, ()),
     ("rk.dynamic_shared_bytes", device.dynamic_shared_bytes, _i32, ()),
@@ -57,6 +59,11 @@ WATCH_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.fence", happens_before.fence, types.void, ()),
 )
 
+# linked into kernels whose accesses are traced
+TRACE_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
+    ("rk.trace", trace.access, types.void, (_i32, _i64, _i64)),
+)
+
 SCHEDULER_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk_thread_main", scheduler.thread_main, types.void, (words_type, words_type)),
     ("rk_plain_main", scheduler.plain_main, types.void, (words_type, words_type)),
@@ -64,6 +71,18 @@ SCHEDULER_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk_run_plain", scheduler.run_plain, types.void, (words_type,)),
     ("rk_leave_kernel", scheduler.leave_kernel, types.void, (_i32, words_type, words_type)),
 )
+
+
+@dataclass(frozen=True)
+class Library:
+    """Functions that only some kernels need, each `(C name, Python function, return type, argument types)`.
+
+    sources: the files that decide their code, beside the runtime's own.
+    """
+
+    name: str
+    functions: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...]
+    sources: tuple[Path, ...] = ()
 
 
 def _linked(functions: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...], thread_argument: bool) -> llvm.ModuleRef:
@@ -100,6 +119,20 @@ def watch_bitcode() -> bytes:
     """Bitcode of the sanitizers' checks, to be linked into each kernel that they watch."""
     name = cache.key("watch", _source_key())
     return cache.fetch(name, lambda: _linked(WATCH_FUNCTIONS, thread_argument=True).as_bitcode())
+
+
+@functools.cache
+def trace_bitcode() -> bytes:
+    """Bitcode of the memory model's recording, to be linked into each kernel that is traced."""
+    name = cache.key("trace", _source_key())
+    return cache.fetch(name, lambda: _linked(TRACE_FUNCTIONS, thread_argument=True).as_bitcode())
+
+
+@functools.cache
+def library_bitcode(library: Library) -> bytes:
+    """Bitcode of a library, to be linked into each kernel that calls it."""
+    name = cache.key("library", library.name, _source_key(), *(path.read_bytes() for path in library.sources))
+    return cache.fetch(name, lambda: _linked(library.functions, thread_argument=False).as_bitcode())
 
 
 def _scheduler_code() -> bytes:

@@ -36,7 +36,8 @@ THREAD_RELEASED = 27  # sanitizers: fences that the thread's atomics have made v
 THREAD_SANITIZER = 28  # sanitizers: address of the sanitizer block
 THREAD_IDENTITY = 29  # sanitizers: the thread as a shadow cell holds it
 THREAD_IS_FIBER = 20  # 0 where the threads of a block run as a plain loop and cannot give way
-THREAD_STACK_LIMIT = 28  # the address below which the stack counts as used up
+THREAD_COPIES = 30  # address of the thread's queue of asynchronous copies; 0 until it starts one
+THREAD_STACK_LIMIT = 31  # the address below which the stack counts as used up
 THREAD_WORDS = 32
 
 # --- thread states --------------------------------------------------------------------------------------------------
@@ -46,14 +47,16 @@ AT_BARRIER = 2
 AT_WARP_OPERATION = 3
 AT_ACTIVEMASK = 4
 AT_GRID_BARRIER = 5
+AT_NAMED_BARRIER = 6
 
 STATE_NAMES = {
-    RUNNABLE: "running",
+    RUNNABLE: "runs",
     EXITED: "exited",
     AT_BARRIER: "waits at a block barrier",
     AT_WARP_OPERATION: "waits at a warp operation",
     AT_ACTIVEMASK: "waits at activemask",
     AT_GRID_BARRIER: "waits at a grid barrier",
+    AT_NAMED_BARRIER: "waits at a named barrier",
 }
 
 # --- operations -----------------------------------------------------------------------------------------------------
@@ -73,6 +76,7 @@ VOTE_BALLOT = 19
 MATCH_ANY = 32
 MATCH_ALL = 33
 WARP_SYNC = 48
+COLLECTIVE = 64  # from here on: the address of a function that serves all 32 lanes of a warp at once (mma, ldmatrix)
 
 # --- block control block --------------------------------------------------------------------------------------------
 BLOCK_CTAID_X = 0
@@ -94,7 +98,8 @@ BLOCK_SHARED_BYTES = 15
 BLOCK_SHADOW = 16  # sanitizers: address of the shadow of the shared memory
 BLOCK_FENCED = 17  # sanitizers: a thread has executed a fence since the last barrier
 BLOCK_KNOWS = 18  # sanitizers: a thread knows of a release of another
-BLOCK_WORDS = 24
+BLOCK_NAMED_BARRIERS = 24  # 16 words, one for each: threads that have arrived, and from bit 32 on how many it takes
+BLOCK_WORDS = 40
 
 # --- worker block ---------------------------------------------------------------------------------------------------
 WORKER_STACK_POINTER = 0  # where the scheduler continues
@@ -133,6 +138,7 @@ LAUNCH_PRINT_BUFFER = 12
 LAUNCH_PRINT_CAPACITY = 13  # bytes
 LAUNCH_PRINT_USED = 14
 LAUNCH_THREADS_PER_BLOCK = 15
+LAUNCH_TRACE = 16  # memory model: address of the trace block (runtime/trace.py)
 LAUNCH_WORDS = 24
 
 # --- how a worker ended ---------------------------------------------------------------------------------------------
@@ -142,4 +148,5 @@ DEADLOCKED = 2
 
 POLL_FUEL = 4096
 WARP_SIZE = 32
+NAMED_BARRIERS = 16
 SHARED_FILL = 0xFF  # a NaN in every floating format and -1 in every integer: unwritten shared memory shows in results
