@@ -24,6 +24,7 @@ from refkit.verify.backends.faults import one_line
 from refkit.verify.case import Case
 from refkit.verify.case_run import CaseRun
 from refkit.verify.checks import Check, Plan, all_checks, find_check
+from refkit.verify.describe import describe_case, precision_label
 from refkit.verify.drawing import seed_of
 from refkit.verify.economy import Variant, economise
 from refkit.verify.errors import SpecError
@@ -91,23 +92,6 @@ def examine_case(spec: KernelSpec, case: Case, backend: Backend, check: str = "a
     """One case as `check` examines it, launched on `backend`; raises `SpecError` where the spec is wrong."""
     with backend.active():
         return find_check(check).examine(CaseRun(spec, case, backend))
-
-
-def precision_label(spec: KernelSpec) -> str:
-    """The kernel's precision in a word or two: `float32`, `bfloat16 -> float32`, with `fast math` where it is on."""
-    stored = dict.fromkeys(argument.dtype for argument in spec.arrays.values() if argument.is_float)
-    narrowest = min(stored, key=lambda name: spec_bits(name), default=spec.precision.multiply)
-    steps = dict.fromkeys((narrowest, spec.precision.multiply, spec.precision.accumulate))
-    if narrowest != spec.precision.multiply == spec.precision.accumulate:
-        steps = dict.fromkeys((narrowest, spec.precision.accumulate))
-    return " -> ".join(steps) + (", fast math" if spec.precision.fast_math else "")
-
-
-def spec_bits(dtype: str) -> int:
-    """The size of a storage format in bits."""
-    from refkit.verify.arguments import storage_dtype
-
-    return 8 * storage_dtype(dtype).itemsize
 
 
 @dataclass(frozen=True)
@@ -411,15 +395,3 @@ def sensitivity(figures: Iterable[Mapping[str, float]]) -> float | None:
         for name, value in case.items():
             smallest[name] = min(value, smallest.get(name, value))
     return max(smallest.values(), default=None)
-
-
-def describe_case(case: Case) -> str:
-    """A case in one line: `R=1 C=7, block=64, x strided, mixture, seed 3`."""
-    parts = [" ".join(f"{name}={size}" for name, size in case.dims.items())]
-    parts += [f"{name}={value}" for name, value in case.config.items()]
-    parts += [f"{name} {layout}" for name, layout in case.layouts.items()]
-    parts += [
-        f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in case.scalars.items()
-    ]
-    parts += [f"without {name}" for name in case.absent]
-    return ", ".join([part for part in parts if part] + [f"{case.values} values", f"seed {case.seed}"])

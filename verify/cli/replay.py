@@ -29,7 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
     from refkit.verify.backends import open_backend
     from refkit.verify.checks import find_check
     from refkit.verify.cli import CommandError, options
-    from refkit.verify.runner import describe_case, examine_case, find_spec
+    from refkit.verify.describe import describe_case
+    from refkit.verify.runner import examine_case, find_spec
 
     options.check_outputs(arguments)
     failing = store.load(arguments.case)

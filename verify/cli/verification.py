@@ -96,8 +96,8 @@ def words_of(spec: KernelSpec) -> list[str]:
 
 def task_of(target: str, spec: KernelSpec) -> Any:
     """The task of one spec; a spec of a file or module is found again by that and its name."""
+    from refkit.verify.describe import precision_label
     from refkit.verify.pool import Task
-    from refkit.verify.runner import precision_label
 
     return Task(
         target=target.partition(":")[0],
@@ -113,7 +113,7 @@ def task_of(target: str, spec: KernelSpec) -> Any:
 def list_row(spec: KernelSpec) -> dict[str, Any]:
     """One row of `list`; its checks are those that apply to the spec at all."""
     from refkit.verify.checks import all_checks
-    from refkit.verify.runner import precision_label
+    from refkit.verify.describe import precision_label
 
     return {
         "name": spec.name,
