@@ -14,7 +14,7 @@ from numba.cuda.cudadrv import devices as numba_devices
 from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.cudadrv import runtime as numba_runtime
 
-from . import active, dispatch, frontend, host_api
+from . import active, dispatch, fibers, frontend, host_api
 from .device_array import DeviceArray, DeviceRecord
 from .settings import Settings
 from .transfers import auto_device
@@ -53,6 +53,7 @@ class emulate(contextlib.ContextDecorator):
             raise RuntimeError(
                 "NUMBA_ENABLE_CUDASIM=1 replaces numba.cuda by its simulator; unset it to run on the CPU executor"
             )
+        fibers.check_platform()
         with active.lock:
             frame, first = active.push(self.settings)
             if first:

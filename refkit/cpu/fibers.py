@@ -8,6 +8,9 @@ words, laid out as the switch restores it.
 """
 
 import platform
+import sys
+
+from .faults import Unsupported
 
 X86_64 = """
 .text
@@ -80,9 +83,16 @@ brk #1
 """
 
 ARCHITECTURES = ("x86_64", "aarch64")
-_machine = platform.machine().replace("arm64", "aarch64").replace("AMD64", "x86_64")
 
-if _machine == "aarch64":
+
+def check_platform(system: str = sys.platform, machine: str = platform.machine()) -> None:
+    """Raises `Unsupported` on a machine for which there is no context switch."""
+    if system != "linux" or machine not in ARCHITECTURES or sys.maxsize < 2**32:
+        what = f"{system} on {machine}"
+        raise Unsupported(f"the CPU executor runs on 64-bit Linux on x86-64 and aarch64, not on {what}")
+
+
+if platform.machine() == "aarch64":
     ASSEMBLY, FRAME_WORDS, FRAME_FIRST, FRAME_SECOND, FRAME_ENTRY, FRAME_RETURN = AARCH64, 20, 0, 1, 2, 11
 else:
     # popped in the order r15, r14, r13, r12, rbx, rbp, return address; two words more keep rk_start 16-byte aligned

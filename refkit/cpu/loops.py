@@ -116,7 +116,7 @@ def _counter(function: Function, loop: Loop, operand: str, defined: dict[str, st
 
 
 def _either(function: Function, loop: Loop, first: str, second: str, defined: dict[str, str]) -> _Counter | None:
-    """The counter that is one operand of a sum whose other operand stays; the offset, and so the turns, are not known."""
+    """The counter that is one operand of a sum whose other one stays; the offset, and so the turns, are not known."""
     for operand, other in ((first, second), (second, first)):
         stays = other[1:] not in defined or _is_positive(function, other)
         if stays and (counter := _counter(function, loop, operand, defined)):

@@ -1,7 +1,7 @@
 """Stops workers that run a loop without polls: a signal whose handler leaves the kernel's code for the scheduler.
 
-The signal goes to a worker's own operating-system thread, and only while it runs kernel code: there it holds no lock, and
-what it leaves behind is a fiber's stack that the next launch begins anew.
+The signal goes to a worker's own operating-system thread, and has an effect only while that runs kernel code: there it
+holds no lock, and what it leaves behind is a fiber's stack that the next launch begins anew.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ class _SignalAction(ctypes.Structure):
 
 
 def leave_kernels(workers: Iterable[Worker]) -> None:
-    """Makes each worker leave the thread that it runs, if it runs one; its launch has to be marked as stopped before."""
+    """Makes each worker leave the thread that it runs, if it runs one; its launch is marked as stopped before."""
     with _lock:
         # left installed: the signal may arrive late, and its default action would end the process
         action = _SignalAction(handler=build.scheduler_address("rk_leave_kernel"))

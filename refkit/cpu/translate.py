@@ -68,6 +68,9 @@ class Translation:
     meanings: dict[str, Meaning] = field(default_factory=dict)
 
 
+_MOST_STORED = 1024  # bytes of a local array that is zeroed element by element, so that it can live in registers
+
+
 def translate(modules: tuple[str, ...], entry: str, file: str, *, watched: bool = False) -> Translation:
     """Host IR for a kernel given as device IR modules.
 
@@ -80,8 +83,7 @@ def translate(modules: tuple[str, ...], entry: str, file: str, *, watched: bool 
     for text in modules:
         lines = Lines(text, file)
         text = _atomics(text)
-        if watched:
-            text = _local_zeros(text)
+        text = _local_zeros(text) if watched else _large_zeros(text)
         text = text.replace("llvm.nvvm.", "nvvm.")  # plain names: LLVM leaves them alone
         text = _number_sites(text, lines, result)
         text = _inline_assembly(text, lines, result)
@@ -133,6 +135,22 @@ def _local_zeros(text: str) -> str:
 
     replaced = _LOCAL_ZEROS.sub(call, text)
     return replaced + ('\ndeclare void @"rk.zero"(i8*, i64)\n' if replaced != text else "")
+
+
+def _large_zeros(text: str) -> str:
+    """Numba's zero fill of large local arrays as memset: LLVM would make a store of each element of it."""
+
+    def fill(match: re.Match[str]) -> str:
+        size = size_of(match["type"])
+        if size <= _MOST_STORED:
+            return match.group(0)
+        pointer = match["name"][:-1] + '.zeroed"'
+        cast = f"  {pointer} = bitcast {match['type']}* {match['name']} to i8*"
+        return f'{cast}\n  call void @"llvm.memset.p0i8.i64"(i8* {pointer}, i8 0, i64 {size}, i1 false)'
+
+    replaced = _LOCAL_ZEROS.sub(fill, text)
+    declaration = 'declare void @"llvm.memset.p0i8.i64"(i8*, i8, i64, i1)'
+    return text if replaced == text else f"{replaced}\n{'' if declaration in text else declaration}\n"
 
 
 def _number_sites(text: str, lines: Lines, result: Translation) -> str:

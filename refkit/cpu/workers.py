@@ -221,25 +221,31 @@ class Worker:
         return int(self.memory.worker[layout.WORKER_STATUS])
 
     def positions(self) -> tuple[tuple[Position, ...], int | None]:
-        """Where each thread that has not exited stands, and the site at which the fewest wait."""
+        """Where each thread that has not exited stands, and the site that is the likeliest at fault."""
         if not self.kernel.fibers:
             return self._plain_position()
         memory, worker = self.memory, self.memory.worker
         threads = memory.shape.block[0] * memory.shape.block[1] * memory.shape.block[2]
         live = int(worker[layout.WORKER_GROUP_BLOCKS]) * threads
-        result, sites = [], []
+        result: list[Position] = []
+        running, waiting = [], []
         for rank, row in enumerate(memory.threads[:live]):
             state, site = int(row[layout.THREAD_STATE]), int(row[layout.THREAD_SITE])
             if state == layout.EXITED:
                 continue
             linear = int(memory.blocks[rank // threads, layout.BLOCK_LINEAR])
-            where = f"{layout.STATE_NAMES[state]}{self._line(site)}"
+            line = self._line(site)
+            where = f"{layout.STATE_NAMES[state]}{line}"
+            if state == layout.RUNNABLE:
+                running.append(site)
+                where = f"runs, last seen{line}" if line else "runs"
+            else:
+                waiting.append(site)
             if state == layout.AT_WARP_OPERATION:
                 where += f" with mask {int(row[layout.THREAD_MASK]):#010x}"
-            sites.append(site)
             result.append((unlinear(linear, self.grid), unlinear(rank % threads, memory.shape.block), where))
-        counts = Counter(sites)
-        # the place where the fewest threads wait is the likelier fault
+        # what runs holds the others up; and the place where the fewest threads wait is the likelier fault
+        counts = Counter([site for site in running if site >= 0] or waiting)
         return tuple(result), min(counts, key=lambda site: counts[site]) if counts else None
 
     def _plain_position(self) -> tuple[tuple[Position, ...], int | None]:

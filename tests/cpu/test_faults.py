@@ -1,4 +1,4 @@
-"""Kernels at fault: each ends in one error that names what, which threads and where; none hangs, none ends the process."""
+"""Kernels at fault: each ends in one error that names what, which threads and where; none hangs or ends the process."""
 
 import os
 import pickle
@@ -333,8 +333,8 @@ def test_a_deadlock_names_threads_and_lines():
     assert time.monotonic() - begin < 15
     fault = caught.value
     barrier, warp = line_of(divergent_barrier, "syncthreads()"), line_of(divergent_barrier, "syncwarp")
-    assert f"waits at a block barrier at test_faults.py:{barrier}" in str(fault)
-    assert f"waits at a warp operation at test_faults.py:{warp} with mask 0xffffffff" in str(fault)
+    assert f"wait at a block barrier at test_faults.py:{barrier}" in str(fault)
+    assert f"wait at a warp operation at test_faults.py:{warp} with mask 0xffffffff" in str(fault)
     assert (fault.kernel, fault.file) == ("divergent_barrier", FILE)
     assert fault.line in (barrier, warp)
     assert len(fault.threads) == 32
@@ -359,10 +359,9 @@ def divergent_barrier_in_function(out):
 def test_a_wait_in_a_device_function_has_that_functions_line():
     with emulate(), pytest.raises(Deadlock) as caught:
         divergent_barrier_in_function[1, 8](np.zeros(1, np.int32))
-    assert (
-        f"3 threads (first: block (0, 0, 0), thread (0, 0, 0)) waits at a block barrier at test_faults.py:{line_of(wait_in_function, 'cuda.syncthreads')}"
-        in str(caught.value)
-    )
+    line = line_of(wait_in_function, "cuda.syncthreads")
+    first = "3 threads (first: block (0, 0, 0), thread (0, 0, 0))"
+    assert f"{first} wait at a block barrier at test_faults.py:{line}" in str(caught.value)
 
 
 def test_a_block_that_misses_a_grid_barrier():

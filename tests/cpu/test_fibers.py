@@ -10,7 +10,7 @@ import pytest
 from llvmlite import binding as llvm
 from numba import cuda
 
-from refkit.cpu import emulate, fibers
+from refkit.cpu import Unsupported, emulate, fibers
 
 pytestmark = pytest.mark.cpu
 
@@ -18,8 +18,8 @@ CROSS_ASSEMBLER, CROSS_LINKER = shutil.which("aarch64-linux-gnu-as"), shutil.whi
 QEMU = shutil.which("qemu-aarch64")
 ROUNDS = 1000
 
-# Two fibers give way to each other ROUNDS times. Each first fills every callee-saved register with values of its own, and
-# after each switch compares all of them; the exit status is 0 if all survived, else the number of the register at fault.
+# Two fibers give way to each other ROUNDS times. Each first fills every callee-saved register with values of its own,
+# and after each switch compares them all; the exit status is 0 if all survived, else the number of the one at fault.
 INTEGERS = [f"x{n}" for n in range(19, 29)]
 FLOATS = [f"d{n}" for n in range(8, 16)]
 
@@ -132,6 +132,14 @@ def status_of_program(switch: str, folder: pathlib.Path) -> int:
 def test_aarch64_keeps_every_callee_saved_register(right, wrong, status, tmp_path):
     assert right in fibers.AARCH64
     assert status_of_program(fibers.AARCH64.replace(right, wrong) if right else fibers.AARCH64, tmp_path) == status
+
+
+@pytest.mark.parametrize(("system", "machine"), [("darwin", "arm64"), ("win32", "AMD64"), ("linux", "ppc64le")])
+def test_other_platforms_are_refused_in_one_line(system, machine):
+    with pytest.raises(Unsupported, match=f"runs on 64-bit Linux on x86-64 and aarch64, not on {system} on {machine}"):
+        fibers.check_platform(system, machine)
+    fibers.check_platform("linux", "aarch64")
+    fibers.check_platform("linux", "x86_64")
 
 
 def test_the_frame_of_this_machine_is_the_one_that_the_switch_restores():

@@ -1,4 +1,4 @@
-"""Warp operations against the PTX ISA, restated in NumPy: shfl.sync, vote.sync, match.sync, bar.warp.sync, activemask."""
+"""Warp operations against the PTX ISA, restated in NumPy: shuffles, votes, matches, syncwarp, activemask."""
 
 import numpy as np
 import pytest
@@ -336,7 +336,7 @@ def test_a_lane_that_never_comes_is_a_deadlock_with_its_mask():
     with (
         emulate(),
         pytest.raises(
-            Deadlock, match=r"31 threads .*waits at a warp operation.*0xffffffff.*1 thread .*thread \(5, 0, 0\)"
+            Deadlock, match=r"31 threads .*wait at a warp operation.*0xffffffff.*1 thread .*thread \(5, 0, 0\)"
         ),
     ):
         lane_missing[1, 32](np.zeros(32, np.int32))
