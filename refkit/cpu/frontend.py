@@ -64,20 +64,30 @@ class _EmulatedDevice:
     id = 0
 
 
+_internal_functions: dict[bool, dict[Any, Any]] = {}  # with bounds calls or without -> the frontend's own cache
+
+
 @contextlib.contextmanager
-def without_driver() -> Iterator[None]:
+def without_driver(*, bounds: bool = False) -> Iterator[None]:
     """Lets the frontend ask for the current device where there is no driver: it wants the compute capability alone.
 
-    Inside, exceptions are numbered by `number_exception`.
+    Inside, exceptions are numbered by `number_exception`. The functions that the frontend compiles for its own use
+    (conversions, say) and keeps are kept apart from those of real GPU kernels, whose debug information and bounds
+    checks differ.
     """
     from numba.cuda import dispatcher
+    from numba.cuda.descriptor import cuda_target
 
+    context = cuda_target.target_context
+    internal = context.cached_internal_func
+    context.cached_internal_func = _internal_functions.setdefault(bounds, {})
     device, number = dispatcher.get_current_device, callconv._MinimalCallHelper._add_exception
     dispatcher.get_current_device = lambda: _EmulatedDevice
     callconv._MinimalCallHelper._add_exception = number_exception
     try:
         yield
     finally:
+        context.cached_internal_func = internal
         dispatcher.get_current_device = device
         callconv._MinimalCallHelper._add_exception = number
 
@@ -128,12 +138,14 @@ def kernel_ir(
 ) -> KernelIR:
     """Compiles a kernel's Python function for the given argument types, to IR text.
 
-    bounds: every array access calls `rk.bounds` for each axis. Exceptions are always recorded. debug: divisions by zero raise, too, as they do in Numba's debug mode. Raises what
-    the frontend raises, `numba.core.errors.TypingError` among them.
+    bounds: every array access calls `rk.bounds` for each axis. debug: divisions by zero raise, as they do in Numba's
+    debug mode; other exceptions are recorded always.
+
+    Raises what the frontend raises, `numba.core.errors.TypingError` among them.
     """
     signature = types.void(*argument_types)
     arguments, return_type = sigutils.normalize_signature(signature)
-    with without_driver(), _bounds_calls() if bounds else contextlib.nullcontext():
+    with without_driver(bounds=bounds), _bounds_calls() if bounds else contextlib.nullcontext():
         result = compiler.compile_cuda(
             function,
             return_type,
