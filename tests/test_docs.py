@@ -1,7 +1,7 @@
-"""The documentation's Python and shell snippets run, and print what the page says.
+"""The documentation's Python snippets run, and print what the page says.
 
-In README.md and docs/*.md, a block marked `python` is run; the blocks of a page share their names. One whose first line is
-a comment with a file name is run as that file, by itself. A block marked `text` right after it (words between them
+In README.md and docs/*.md, a block marked `python` is run; the blocks of a page share their names. One whose first line
+is a comment with a file name is run as that file, by itself. A block marked `text` right after it (words between them
 do not matter, another block does) is what it prints, where `...` stands for anything.
 """
 
@@ -80,7 +80,8 @@ def test_the_snippets_of_a_page_run_and_print_what_it_says(page, tmp_path, monke
 
 
 def test_the_mechanism_itself(tmp_path):
-    page = "Words.\n\n```python\nx = 3\nprint(x)\n```\nprints\n```text\n3\n```\n```sh\nls\n```\n```python\n# a.py\nprint(7)\n```\n"
+    page = "Words.\n\n```python\nx = 3\nprint(x)\n```\nprints\n```text\n3\n```\n```sh\nls\n```\n"
+    page += "```python\n# a.py\nprint(7)\n```\n"
     first, second = snippets(page)
     assert (first.code, first.line, first.output, first.file) == ("x = 3\nprint(x)\n", 4, "3\n", None)
     assert (second.output, second.file) == (None, "a.py")

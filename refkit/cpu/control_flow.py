@@ -63,8 +63,8 @@ class Function:
                 state[label] = 2
                 stack.pop()
         predecessors: dict[str, list[str]] = {}
-        for label, targets in self.successors.items():
-            for target in targets:
+        for label, following in self.successors.items():
+            for target in following:
                 predecessors.setdefault(target, []).append(label)
         return [
             Loop(header, tuple(latches), self._body(header, latches, predecessors)) for header, latches in back.items()
@@ -114,7 +114,8 @@ class Function:
 
 def parts(text: str) -> Iterator[tuple[str, list[str]]]:
     """Module text in pieces: `(the line of a define, the lines of its body)`, and `("", [line])` for any other line."""
-    header, body = "", []
+    header = ""
+    body: list[str] = []
     for line in text.splitlines():
         if header:
             if line == "}":

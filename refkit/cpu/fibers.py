@@ -1,4 +1,4 @@
-"""The context switch: a few instructions of assembly per architecture, held in LLVM `module asm`: no compiler is needed.
+"""The context switch: a few instructions of assembly per architecture, as LLVM `module asm`: no compiler is needed.
 
 `rk_switch(save, target)` saves the callee-saved registers on the running stack, stores the stack pointer in `*save`,
 and continues at the stack pointer `target`. It jumps where it could return: the processor predicts a return from the

@@ -88,7 +88,7 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
 
 
 def _without_serial_numbers(text: str) -> str:
-    """IR text with the serial numbers in Numba's names (`B2v7`) counted anew: they depend on what was compiled before."""
+    """IR text with the serial numbers in Numba's names (`B2v7`) counted anew: they tell what was compiled before."""
     numbers: dict[str, int] = {}
     return re.sub(r"B\d+v(\d+)", lambda match: f"Bv{numbers.setdefault(match.group(1), len(numbers))}", text)
 

@@ -159,7 +159,7 @@ class _Run:
                 worker.release()
 
     def _run(self, workers: list[Worker]) -> bool:
-        """Runs the workers; returns whether the time limit stopped them. An interrupt stops them, too, and is raised."""
+        """Runs the workers; returns whether the time limit stopped them. An interrupt stops them and is raised."""
         limit = self.settings.timeout or DEFAULT_TIMEOUT
         futures = [worker_pool().submit(worker.run) for worker in workers]
         deadline = time.monotonic() + limit

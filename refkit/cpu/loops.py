@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .control_flow import OPERAND, Function, Loop
+from .control_flow import Function, Loop
 
 _BRANCH = re.compile(r'\s+br i1 %("[^"]*"|[-\w$.]+), label %("[^"]*"|[-\w$.]+), label %("[^"]*"|[-\w$.]+)')
 _COMPARE = re.compile(r"icmp (?:samesign )?(\w+) \w+ ([^,]+), ([^,]+)")
@@ -129,7 +129,8 @@ def _stepping(
 ) -> _Counter | None:
     if not any(line.startswith(f"  %{phi} = ") for line in function.blocks[loop.header]):
         return None
-    starts, steps = set(), set()
+    starts: set[int | None] = set()
+    steps: set[int | None] = set()
     for value, block in _INCOMING.findall(right):
         if block not in loop.body:
             starts.add(int(value) if re.fullmatch(r"-?\d+", value) else None)
@@ -166,13 +167,12 @@ def _is_positive(function: Function, operand: str, depth: int = 0) -> bool:
 def _end(counter: _Counter, relation: str, bound: int | None) -> Ending | None:
     """How a loop ends that goes on while `counter relation bound`."""
     step = counter.step
-    known = counter.start is not None and bound is not None and step
-    if relation == "ne" and known:
-        distance, rest = divmod(bound - counter.start - counter.offset, step)
-        return Ending(distance + 1) if rest == 0 and distance >= 0 else None
+    distance = None if counter.start is None or bound is None else bound - counter.start - counter.offset
+    if relation == "ne" and distance is not None and step:
+        return Ending(distance // step + 1) if distance % step == 0 and distance // step >= 0 else None
     towards = _UPWARDS if step is None or step > 0 else _DOWNWARDS
     if step == 0 or relation not in towards:
         return None
-    if not known:
+    if distance is None or step is None:
         return Ending(None)
-    return Ending(max(0, (bound - counter.start - counter.offset) // step) + 2)
+    return Ending(max(0, distance // step) + 2)

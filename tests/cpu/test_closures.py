@@ -218,8 +218,8 @@ def test_vector_types():
 
 
 MATH = [
-    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "expm1", "log", "log2", "log10", "log1p",
-    "sqrt", "erf", "erfc", "gamma", "lgamma", "fabs", "ceil", "floor",
+    "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "expm1", "log", "log2", "log10",
+    "log1p", "sqrt", "erf", "erfc", "gamma", "lgamma", "fabs", "ceil", "floor",
 ]  # fmt: skip
 
 

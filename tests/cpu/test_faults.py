@@ -30,7 +30,7 @@ def line_of(kernel, text: str) -> int:
     return next(number for number in range(first, len(lines) + 1) if text in lines[number - 1])
 
 
-# --- exceptions -------------------------------------------------------------------------------------------------------
+# --- exceptions ------------------------------------------------------------------------------------------------------
 
 
 @cuda.jit
@@ -169,7 +169,7 @@ def test_a_fault_survives_pickling():
     assert (str(again), again.line, again.thread) == (str(caught.value), caught.value.line, caught.value.thread)
 
 
-# --- loops that do not end ----------------------------------------------------------------------------------------------
+# --- loops that do not end -------------------------------------------------------------------------------------------
 
 
 @cuda.jit
@@ -303,7 +303,7 @@ def test_an_exception_before_an_endless_wait_is_what_is_reported():
         kernel[1, 32](np.zeros(1, np.int32))
 
 
-# --- deadlocks ----------------------------------------------------------------------------------------------------------
+# --- deadlocks -------------------------------------------------------------------------------------------------------
 
 
 @cuda.jit
@@ -371,7 +371,7 @@ def test_a_block_that_misses_a_grid_barrier():
     assert sorted(set(grid)) == [(0, 0, 0), (1, 0, 0), (3, 0, 0)]
 
 
-# --- stacks -------------------------------------------------------------------------------------------------------------
+# --- stacks ----------------------------------------------------------------------------------------------------------
 
 
 @cuda.jit
@@ -451,7 +451,7 @@ def test_recursion_that_goes_too_deep_is_an_error_and_not_the_end_of_the_process
         deep[1, 32](np.array([3, 100]), out, wait)  # and the executor still works
 
 
-# --- what has no meaning here ---------------------------------------------------------------------------------------------
+# --- what has no meaning here ----------------------------------------------------------------------------------------
 
 
 @intrinsic
@@ -509,7 +509,7 @@ def test_a_declared_function_that_nobody_defines():
     assert caught.value.kernel == "with_undefined_function"
 
 
-# --- interrupts -----------------------------------------------------------------------------------------------------------
+# --- interrupts ------------------------------------------------------------------------------------------------------
 
 INTERRUPTED = """
     import sys, threading, time

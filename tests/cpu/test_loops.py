@@ -194,7 +194,7 @@ def test_parts_give_the_text_back():
     assert "\n".join(again) == text
 
 
-# --- real kernels: what they poll -------------------------------------------------------------------------------------
+# --- real kernels: what they poll ------------------------------------------------------------------------------------
 
 
 def counted(x, out):
