@@ -1,0 +1,1 @@
+"""The planner: FLOPs, bytes, tiles, waves and occupancy, worked out before anything runs."""
