@@ -218,12 +218,27 @@ def definitions(
     parts.append(_ADAPTERS.replace("STACK_LIMIT", str(layout.THREAD_STACK_LIMIT)))
     note = "  call void @rk.fence(ptr %thread)\n" if watched else ""
     parts.extend(_FENCE.format(scope=scope, note=note) for scope in ("cta", "gl", "sys"))
+    parts.extend(_touch(access, watched) for access in ("read", "write"))
     if watched:
         parts.append(_WATCH)
     parts.append("!0 = !{}\n!1 = !{i64 128}\n")
     limits = sorted(set(_LIMIT.values()))
     parts.extend(f"!{2 + i} = !{{i32 0, i32 {limit}}}\n" for i, limit in enumerate(limits))
     return "".join(parts)
+
+
+def _touch(access: str, watched: bool) -> str:
+    """The definition of `rk.touch.<access>`: inline assembly says which memory it reads or writes."""
+    note = (
+        f"  %a = ptrtoint ptr %address to i64\n"
+        f"  call void @rk.{access}(ptr %thread, i32 %site, i64 %a, i64 %size)\n"
+        if watched
+        else ""
+    )
+    return (
+        f"define linkonce_odr void @rk.touch.{access}(ptr %thread, i32 %site, ptr %address, i64 %size) alwaysinline {{\n"
+        f"{note}  ret void\n}}\n"
+    )
 
 
 def _range(register: str) -> int:

@@ -66,6 +66,7 @@ class Translation:
     shared_arrays: list[SharedArray] = field(default_factory=list)
     uses: set[str] = field(default_factory=set)  # device operations that appear
     meanings: dict[str, Meaning] = field(default_factory=dict)
+    instructions: dict[int, str] = field(default_factory=dict)  # site -> PTX opcode, of inline assembly
 
 
 _MOST_STORED = 1024  # bytes of a local array that is zeroed element by element, so that it can live in registers
@@ -188,8 +189,14 @@ def _inline_assembly(text: str, lines: Lines, result: Translation) -> str:
             message = f"inline assembly that the CPU executor does not know: {assembly.strip()!r}"
             raise Unsupported(message, file=file, line=line) from None
         result.meanings[host.name] = host
+        arguments = match["arguments"]
+        if host.needs_site:
+            result.instructions[len(result.sites)] = assembly.split()[0].rstrip(";")
+            arguments = ", ".join((f"i32 {len(result.sites)}", arguments)).rstrip(", ")
+            types = ("i32", *types)
+            result.sites.append((file, line))
         declarations[host.name] = f'declare {result_type} @"{host.name}"({", ".join(types)})'
-        return f'{match["left"]}call {result_type} @"{host.name}"({match["arguments"]})'
+        return f'{match["left"]}call {result_type} @"{host.name}"({arguments})'
 
     text = _ASSEMBLY_CALL.sub(replace, text)
     present = set(re.findall(rf"^declare [^@\n]*@({_NAME})\(", text, re.MULTILINE))

@@ -27,6 +27,8 @@ _MOST_GUARDED = 2048
 _COLOUR_BYTES = 17 * 64
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+_libc.free.argtypes = (ctypes.c_void_p,)
+_libc.free.restype = None
 
 
 @functools.cache
@@ -113,6 +115,11 @@ class Memory:
         self.blocks[:, layout.BLOCK_THREADS] = (
             table.ctypes.data + np.arange(self.shape.resident) * threads * 8 * layout.THREAD_WORDS
         )
+
+    def __del__(self) -> None:
+        for queue in self.threads[:, layout.THREAD_COPIES]:
+            if queue:
+                _libc.free(int(queue))
 
     def watch_threads(self) -> np.ndarray:
         """The clocks of the sanitizers, 32 per thread; made on first use."""
@@ -241,7 +248,11 @@ class Worker:
                 where = f"runs, last seen{line}" if line else "runs"
             else:
                 waiting.append(site)
-            if state == layout.AT_WARP_OPERATION:
+            if state == layout.AT_NAMED_BARRIER:
+                where += f" (number {int(row[layout.THREAD_MASK])}, for {int(row[layout.THREAD_VALUE])} threads)"
+            elif state == layout.AT_WARP_OPERATION and row[layout.THREAD_OPERATION] >= layout.COLLECTIVE:
+                where = f"waits for all 32 lanes of its warp at {self.kernel.instructions[site]}{self._line(site)}"
+            elif state == layout.AT_WARP_OPERATION:
                 where += f" with mask {int(row[layout.THREAD_MASK]):#010x}"
             result.append((unlinear(linear, self.grid), unlinear(rank % threads, memory.shape.block), where))
         # what runs holds the others up; and the place where the fewest threads wait is the likelier fault

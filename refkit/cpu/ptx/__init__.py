@@ -10,7 +10,9 @@ instructions are in `instructions/`, a file for each kind; `register` adds one o
         d, x, y = instruction.operands
         frame.write(d, frame.b.mul(frame.read(x, ptx.ptx_type("u16")), frame.read(y, ptx.ptx_type("u16"))))
 
-Semantics are those of the PTX ISA 9.1. What waits for other threads (bar, shfl, vote, match, mma) is not here yet.
+Semantics are those of the PTX ISA 9.1. An instruction that a warp executes together (`mma.sync`, `ldmatrix`) hands its
+registers to a function that serves all 32 lanes at once (`frame.collective`); one that waits, or that needs code of the
+runtime's, calls it (`frame.device_call`).
 """
 
 from __future__ import annotations
@@ -24,12 +26,13 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from refkit.cpu.device_library.build import POINTER, VOID, module_text
+from refkit.cpu.device_library.build import I32, POINTER, VOID, module_text
 from refkit.cpu.ptx import instructions, registry
 from refkit.cpu.ptx.frame import Frame, reinterpret
 from refkit.cpu.ptx.parse import Declaration, Instruction, UnknownInstruction, llvm_type, program, ptx_type
 from refkit.cpu.ptx.parse import constraints as parse_constraints
 from refkit.cpu.ptx.registry import register
+from refkit.cpu.runtime.build import Library
 
 __all__ = ["Frame", "Instruction", "Meaning", "UnknownInstruction", "meaning", "ptx_type", "register"]
 
@@ -39,12 +42,17 @@ class Meaning:
     """A host function for one piece of inline PTX.
 
     `definition` is IR text: `define linkonce_odr <result> @name(<arguments>)` and the declarations it needs. With
-    `needs_thread` a first parameter `ptr %rk.thread` comes before the arguments.
+    `needs_thread` a first parameter `ptr %rk.thread` comes before the arguments, with `needs_site` then `i32 %rk.site`,
+    the number of the place in the user's file. `needs_fiber`: the thread may wait there, or keeps state of its own.
+    `libraries` hold functions that the definition calls.
     """
 
     name: str
     definition: str
     needs_thread: bool
+    needs_site: bool = False
+    needs_fiber: bool = False
+    libraries: tuple[Library, ...] = ()
 
 
 def _load_instructions() -> None:
@@ -75,12 +83,12 @@ def _meaning(text: str, constraints: str, result_type: str, argument_types: tupl
     statements = program(text)
     opcodes = [s.opcode for s in statements if isinstance(s, Instruction)]
     name = ".".join(("rk.ptx", re.sub(r"[^\w.]", "_", opcodes[0]) if opcodes else "empty", digest))
-    for threaded in (True, False):
-        module = ir.Module()
-        uses_thread = _define(module, name, statements, constraints, result_type, argument_types, threaded)
-        if uses_thread == threaded:
-            break
-    return Meaning(name, module_text(module), threaded)
+    signature = (constraints, result_type, argument_types)
+    first = _define(ir.Module(), name, statements, *signature, threaded=True, sited=True)
+    module = ir.Module()
+    frame = _define(module, name, statements, *signature, threaded=first.uses_thread, sited=first.uses_site)
+    libraries = tuple(sorted(frame.libraries, key=lambda library: library.name))
+    return Meaning(name, module_text(module), frame.uses_thread, frame.uses_site, frame.needs_fiber, libraries)
 
 
 def _define(
@@ -90,30 +98,31 @@ def _define(
     constraints: str,
     result_type: str,
     argument_types: tuple[str, ...],
+    *,
     threaded: bool,
-) -> bool:
-    """Adds the function to the module; whether its body asks for the thread."""
+    sited: bool,
+) -> Frame:
+    """Adds the function to the module; the frame knows what its body asks for."""
     result = llvm_type(result_type)
     types = [llvm_type(t) for t in argument_types]
-    function = ir.Function(module, ir.FunctionType(result, [POINTER] * threaded + types), name)
+    hidden = [POINTER] * threaded + [I32] * sited
+    function = ir.Function(module, ir.FunctionType(result, hidden + types), name)
     function.linkage = "linkonce_odr"
     function.attributes.add("alwaysinline")
     function.attributes.add("nounwind")
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    thread = ir.Constant(POINTER, None)
-    if threaded:
-        thread = function.args[0]
-        thread.name = "rk.thread"
-    frame = Frame(b, thread)
-    arguments = function.args[1:] if threaded else function.args
-    outputs = _bind(frame, constraints, result, arguments)
+    for argument, label in zip(function.args, ["rk.thread"] * threaded + ["rk.site"] * sited):
+        argument.name = label
+    thread = function.args[0] if threaded else ir.Constant(POINTER, None)
+    frame = Frame(b, thread, function.args[1] if sited else ir.Constant(I32, 0))
+    outputs = _bind(frame, constraints, result, function.args[len(hidden) :])
     for statement in statements:
         if isinstance(statement, Declaration):
             frame.declare(statement)
         else:
             _emit(frame, statement)
     _return(frame, result, outputs)
-    return frame.uses_thread
+    return frame
 
 
 def _bind(frame: Frame, text: str, result: ir.Type, arguments: tuple[ir.Value, ...]) -> list[ir.Type]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Sequence
 
 from llvmlite import ir
 
-from refkit.cpu.device_library.build import F32, F64, I1, I32, I64, POINTER, constant
+from refkit.cpu.device_library.build import F32, F64, I1, I32, I64, POINTER, VOID, constant
 from refkit.cpu.ptx.parse import Declaration, Instruction, UnknownInstruction, ptx_type
+from refkit.cpu.runtime.build import Library
 
 _OPERAND = re.compile(r"\$(?:(\d+)|\{(\d+)(?::\w+)?\})")
 
@@ -39,10 +41,12 @@ def _as_integer(type_: ir.Type) -> ir.IntType:
 class Frame:
     """One inline-assembly call: reads and writes operands by the names that PTX gives them."""
 
-    def __init__(self, b: ir.IRBuilder, thread: ir.Value) -> None:
+    def __init__(self, b: ir.IRBuilder, thread: ir.Value, site: ir.Value) -> None:
         self.b = b
-        self._thread = thread
-        self.uses_thread = False
+        self._thread, self._site = thread, site
+        self.uses_thread = self.uses_site = False
+        self.needs_fiber = False  # set by what waits for other threads, or keeps state in the thread
+        self.libraries: set[Library] = set()
         self.types: dict[str, ir.Type] = {}
         self.values: dict[str, ir.Value] = {}
         self.carry: ir.Value = constant(I1, 0)  # the condition code CC.CF of extended-precision arithmetic
@@ -54,13 +58,53 @@ class Frame:
         self.uses_thread = True
         return self._thread
 
-    def device_call(self, name: str, result: ir.Type, *arguments: ir.Value) -> ir.Value:
-        """Call of a function that the executor provides; it gets the thread first."""
+    @property
+    def site(self) -> ir.Value:
+        """The number of this place in the user's file, as i32, for reports."""
+        self.uses_site = self.uses_thread = True
+        return self._site
+
+    def device_call(
+        self, name: str, result: ir.Type, *arguments: ir.Value, library: Library | None = None
+    ) -> ir.Value:
+        """Call of a function that the executor provides, or a library; it gets the thread first."""
+        if library is not None:
+            self.libraries.add(library)
         values = (self.thread, *arguments)
         function = self.b.module.globals.get(name)
         if function is None:
             function = ir.Function(self.b.module, ir.FunctionType(result, [v.type for v in values]), name)
         return self.b.call(function, values)
+
+    def touch(self, access: str, address: ir.Value, size: int) -> None:
+        """Tells the sanitizers of an access, "read" or "write", of `size` bytes."""
+        self.device_call(f"rk.touch.{access}", VOID, self.site, address, constant(I64, size))
+
+    def collective(
+        self, library: Library, handler: str, inputs: Sequence[ir.Value], results: Sequence[ir.Type]
+    ) -> list[ir.Value]:
+        """The results of an instruction that all 32 lanes of a warp execute together.
+
+        `handler(lanes, lanes)`, a function of the library, is called once for all of them with the address of the first
+        lane's control block. There `THREAD_VALUE` is the address of the lane's registers: one 64-bit word for each input,
+        then one for each result.
+        """
+        b = self.b
+        self.libraries.add(library)
+        self.needs_fiber = True
+        with b.goto_entry_block():
+            registers = b.alloca(ir.ArrayType(I64, len(inputs) + len(results)))
+        zero = constant(I32, 0)
+        places = [b.gep(registers, [zero, constant(I32, i)]) for i in range(len(inputs) + len(results))]
+        for value, place in zip(inputs, places):
+            b.store(reinterpret(b, value, I64), place)
+        function = b.module.globals.get(handler)
+        if function is None:
+            function = ir.Function(b.module, ir.FunctionType(VOID, [POINTER, POINTER]), handler)
+        addresses = (b.ptrtoint(function, I64), b.ptrtoint(registers, I64))
+        self.device_call("rk.collective", VOID, self.site, *addresses)
+        words = [b.load(place) for place in places[len(inputs) :]]
+        return [reinterpret(b, word, type_) for word, type_ in zip(words, results)]
 
     def declare(self, declaration: Declaration) -> None:
         """Adds local registers."""

@@ -156,6 +156,14 @@ def activemask_at(thread, site):
     return thread[THREAD_RESULT]
 
 
+def collective(thread, site, handler, registers):
+    """Waits until all lanes of the warp execute this instruction; `handler` then serves them (`warp.py`).
+
+    `registers` is the address of the lane's operands, one word each, the results behind the inputs.
+    """
+    wait_for_warp(thread, site, -1, handler, registers)
+
+
 def grid_barrier(thread, site):
     thread[THREAD_SITE] = site
     thread[THREAD_STATE] = AT_GRID_BARRIER

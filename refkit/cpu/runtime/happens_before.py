@@ -230,12 +230,17 @@ def synchronise_by_atomic(thread, address):
         block[BLOCK_KNOWS] = 1
 
 
-def fence(thread):
-    """`threadfence` of any scope: what comes before may be released by the next atomic."""
+@cuda.jit(device=True)
+def note_fence(thread):
     thread[THREAD_FENCES] += 1
     thread[THREAD_FENCE_EPOCH] = thread[THREAD_EPOCH]
     block = words(thread[THREAD_BLOCK])
     block[BLOCK_FENCED] = 1
+
+
+def fence(thread):
+    """`threadfence` of any scope: what comes before may be released by the next atomic."""
+    note_fence(thread)
 
 
 @cuda.jit(device=True)

@@ -131,3 +131,29 @@ def byte_at(typingctx, address):
         return builder.zext(builder.load(pointer), _WORD)
 
     return types.int64(types.int64), generate
+
+
+@intrinsic
+def copy_bytes(typingctx, destination, source, count):
+    """Copies `count` bytes between two addresses."""
+
+    def generate(context, builder, signature, arguments):
+        byte = ir.IntType(8).as_pointer()
+        to, origin = (builder.inttoptr(address, byte) for address in arguments[:2])
+        memcpy = builder.module.declare_intrinsic("llvm.memcpy", [byte, byte, _WORD])
+        builder.call(memcpy, [to, origin, arguments[2], ir.IntType(1)(0)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def reallocate(typingctx, address, size):
+    """C's `realloc`: an allocation of `size` bytes with the contents of the old one (0 for none), as an address."""
+
+    def generate(context, builder, signature, arguments):
+        function_type = ir.FunctionType(_WORD, [_WORD, _WORD])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "realloc")
+        return builder.call(function, arguments)
+
+    return types.int64(types.int64, types.int64), generate

@@ -7,6 +7,7 @@ anew for every pass, so that code which relies on an order between two synchroni
 from numba import cuda
 
 from ..fibers import FRAME_ENTRY, FRAME_FIRST, FRAME_RETURN, FRAME_SECOND, FRAME_WORDS
+from .copies import forget_copies
 from .layout import (
     AT_BARRIER,
     AT_GRID_BARRIER,
@@ -19,6 +20,7 @@ from .layout import (
     BLOCK_CTAID_Y,
     BLOCK_CTAID_Z,
     BLOCK_LINEAR,
+    BLOCK_NAMED_BARRIERS,
     BLOCK_NCTAID_X,
     BLOCK_NCTAID_Y,
     BLOCK_SHADOW,
@@ -37,6 +39,7 @@ from .layout import (
     LAUNCH_SHARED_BYTES,
     LAUNCH_STOP,
     LAUNCH_THREADS_PER_BLOCK,
+    NAMED_BARRIERS,
     POLL_FUEL,
     RUNNABLE,
     SHARED_FILL,
@@ -234,6 +237,8 @@ def place_block(block, launch, linear):
     block[BLOCK_CTAID_Y] = (linear // nx) % ny
     block[BLOCK_CTAID_Z] = linear // (nx * ny)
     block[BLOCK_AT_BARRIER] = 0
+    for i in range(NAMED_BARRIERS):
+        block[BLOCK_NAMED_BARRIERS + i] = 0
     fill_bytes(block[BLOCK_SHARED], SHARED_FILL, launch[LAUNCH_SHARED_BYTES])
     if block[BLOCK_SHADOW] != 0:
         clear_shared_shadow(block)
@@ -249,6 +254,7 @@ def start_threads(worker, block, thread_count):
         thread[THREAD_STATE] = RUNNABLE
         thread[THREAD_SITE] = -1
         thread[THREAD_FUEL] = POLL_FUEL
+        forget_copies(thread)
         if watching:
             forget(thread)
         thread[THREAD_STACK_POINTER] = prepare_stack(thread[THREAD_STACK_TOP], entry, address, address_of(worker))

@@ -1,7 +1,7 @@
-"""Completes warp operations: shuffles, votes, matches, syncwarp, activemask (PTX ISA 9.1: shfl.sync, vote.sync, match.sync).
+"""Completes warp operations: shuffles, votes, matches, syncwarp, activemask, collectives (PTX ISA 9.1, shfl.sync, ...).
 
 An operation completes when every lane that its mask names and that has not exited waits with the same mask and the same
-operation; the program point does not matter.
+operation; the program point does not matter. A collective (`mma`, `ldmatrix`) takes all 32 lanes, at one program point.
 """
 
 from numba import cuda
@@ -9,6 +9,7 @@ from numba import cuda
 from .layout import (
     AT_ACTIVEMASK,
     AT_WARP_OPERATION,
+    COLLECTIVE,
     EXITED,
     MATCH_ALL,
     MATCH_ANY,
@@ -31,10 +32,11 @@ from .layout import (
     VOTE_ANY,
     VOTE_BALLOT,
     VOTE_EQUAL,
+    WARP_SIZE,
     WARP_SYNC,
     WORKER_SANITIZER,
 )
-from .primitives import words
+from .primitives import call_address, words
 from .watch import report_absent_lane, warp_synchronised
 
 LANE_BYTES = 8 * THREAD_WORDS
@@ -57,6 +59,23 @@ def waiting_lanes(first, count, mask, operation):
             elif thread[THREAD_STATE] != EXITED:
                 return 0
     return arrived
+
+
+@cuda.jit(device=True)
+def collective_lanes(first, count, operation):
+    """All 32 lanes once each of them waits at the same collective in the same place; 0 until then."""
+    if count < WARP_SIZE:
+        return 0
+    site = words(first)[THREAD_SITE]
+    for lane in range(count):
+        thread = words(first + lane * LANE_BYTES)
+        if (
+            thread[THREAD_STATE] != AT_WARP_OPERATION
+            or thread[THREAD_OPERATION] != operation
+            or thread[THREAD_SITE] != site
+        ):
+            return 0
+    return 0xFFFFFFFF
 
 
 @cuda.jit(device=True)
@@ -119,6 +138,9 @@ def ballot_of(first, count, arrived):
 @cuda.jit(device=True)
 def give_results(first, count, arrived, operation):
     """Stores the result of a complete operation in every lane that takes part."""
+    if operation >= COLLECTIVE:
+        call_address(operation, words(first), words(first))
+        return
     ballot = 0
     if operation >= VOTE_ALL and operation <= VOTE_BALLOT:
         ballot = ballot_of(first, count, arrived)
@@ -153,7 +175,10 @@ def complete_warp_operations(first, count):
         if thread[THREAD_STATE] == AT_WARP_OPERATION:
             mask, operation = thread[THREAD_MASK], thread[THREAD_OPERATION]
             if mask != tried_mask or operation != tried_operation:  # most often all lanes wait for the same
-                arrived = waiting_lanes(first, count, mask, operation)
+                if operation >= COLLECTIVE:
+                    arrived = collective_lanes(first, count, operation)
+                else:
+                    arrived = waiting_lanes(first, count, mask, operation)
                 if (arrived >> lane) & 1:
                     give_results(first, count, arrived, operation)
                     if operation == WARP_SYNC and words(thread[THREAD_WORKER])[WORKER_SANITIZER] != 0:

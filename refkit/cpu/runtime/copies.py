@@ -1,0 +1,121 @@
+"""Asynchronous copies, `cp.async` (PTX ISA 9.1, "Data Movement: cp.async"): each arrives at the wait that needs it, no earlier.
+
+A thread's queue is one allocation, which its control block keeps for later launches: a header, then a record for each
+copy under way. Source and destination are touched when the copy arrives, so that a missing wait, or a source that is
+overwritten too early, shows. Copies that nobody waits for never arrive.
+"""
+
+from numba import cuda
+
+from .layout import THREAD_COPIES, THREAD_WORKER, WORKER_SANITIZER
+from .primitives import address_of, copy_bytes, fill_bytes, reallocate, words
+from .shadow import check_access
+from .shadow_layout import READ, WRITE
+
+QUEUE_CAPACITY = 0  # records
+QUEUE_COUNT = 1
+QUEUE_GROUP = 2  # groups committed so far: the number of the open group
+QUEUE_HEADER = 4  # words
+
+COPY_DESTINATION = 0
+COPY_SOURCE = 1
+COPY_SIZE = 2  # bytes written
+COPY_READ = 3  # bytes read; the rest is zeros
+COPY_GROUP = 4
+COPY_SITE = 5
+COPY_WORDS = 6
+
+
+@cuda.jit(device=True)
+def forget_copies(thread):
+    """A fresh thread has started none."""
+    if thread[THREAD_COPIES] != 0:
+        queue = words(thread[THREAD_COPIES])
+        queue[QUEUE_COUNT] = 0
+        queue[QUEUE_GROUP] = 0
+
+
+@cuda.jit(device=True)
+def queue_of(thread):
+    """The thread's queue, with room for one more copy."""
+    address = thread[THREAD_COPIES]
+    if address == 0:
+        capacity, count, group = 16, 0, 0
+    else:
+        queue = words(address)
+        capacity, count, group = queue[QUEUE_CAPACITY], queue[QUEUE_COUNT], queue[QUEUE_GROUP]
+        if count < capacity:
+            return queue
+        capacity *= 2
+    address = reallocate(address, 8 * (QUEUE_HEADER + capacity * COPY_WORDS))
+    thread[THREAD_COPIES] = address
+    queue = words(address)
+    queue[QUEUE_CAPACITY] = capacity
+    queue[QUEUE_COUNT] = count
+    queue[QUEUE_GROUP] = group
+    return queue
+
+
+@cuda.jit(device=True)
+def record_at(queue, index):
+    return words(address_of(queue) + 8 * (QUEUE_HEADER + index * COPY_WORDS))
+
+
+def start_copy(thread, site, destination, source, size, read):
+    """Puts a copy of `size` bytes into the open group; `read` of them come from the source."""
+    queue = queue_of(thread)
+    record = record_at(queue, queue[QUEUE_COUNT])
+    record[COPY_DESTINATION] = destination
+    record[COPY_SOURCE] = source
+    record[COPY_SIZE] = size
+    record[COPY_READ] = min(max(read, 0), size)
+    record[COPY_GROUP] = queue[QUEUE_GROUP]
+    record[COPY_SITE] = site
+    queue[QUEUE_COUNT] += 1
+
+
+def commit_group(thread):
+    """Closes the open group, which may be empty."""
+    queue = queue_of(thread)
+    que
+
+
+@cuda.jit(device=True)
+def arrive(thread, record):
+    """Carries out one copy, in the eyes of the sanitizers too."""
+    destination, source = record[COPY_DESTINATION], record[COPY_SOURCE]
+    size, read = record[COPY_SIZE], record[COPY_READ]
+    if words(thread[THREAD_WORKER])[WORKER_SANITIZER] != 0:
+        if read > 0:
+            check_access(thread, record[COPY_SITE], source, read, READ)
+        check_access(thread, record[COPY_SITE], destination, size, WRITE)
+    copy_bytes(destination, source, read)
+    fill_bytes(destination + read, 0, size - read)
+
+
+@cuda.jit(device=True)
+def let_arrive(thread, pending):
+    """Lets all copies arrive but those of the `pending` newest groups and of the open one."""
+    if thread[THREAD_COPIES] == 0:
+        return
+    queue = words(thread[THREAD_COPIES])
+    count, limit = queue[QUEUE_COUNT], queue[QUEUE_GROUP] - pending
+    arrived = 0
+    while arrived < count and record_at(queue, arrived)[COPY_GROUP] < limit:
+        arrive(thread, record_at(queue, arrived))
+        arrived += 1
+    for i in range(count - arrived):
+        kept, target = record_at(queue, arrived + i), record_at(queue, i)
+        for k in range(COPY_WORDS):
+            target[k] = kept[k]
+    queue[QUEUE_COUNT] = count - arrived
+
+
+def wait_group(thread, pending):
+    let_arrive(thread, pending)
+
+
+def wait_all(thread):
+    """Lets all copies arrive, those of the open group too."""
+    close_group(thread)
+    let_arrive(thread, 0)
