@@ -75,11 +75,12 @@ class _Launch:
     scratch: Sequence[Any]
     outputs: Sequence[Any]
     expected: Callable[..., Any]
+    dynamic_shared_bytes: int
 
     def run(self, kernel: Any) -> Results:
         """Launches the kernel on fresh arrays; returns the outputs as host arrays."""
         arguments = [_device(value) for value in (*self.inputs, *self.scratch, *self.outputs)]
-        kernel[self.grid, self.block](*arguments)
+        kernel[self.grid, self.block, 0, self.dynamic_shared_bytes](*arguments)
         numba_cuda.synchronize()
         return tuple(array.copy_to_host() for array in arguments[len(arguments) - len(self.outputs) :])
 
@@ -105,6 +106,7 @@ def pair(
     expected: Callable[..., Any],
     inputs: Sequence[Any] = (),
     scratch: Sequence[Any] = (),
+    dynamic_shared_bytes: int = 0,
     cuda: bool = True,
 ) -> Callable[[Factory], Entry]:
     """Decorates a factory `(fixed: bool) -> kernel`; the result is the entry of its faulty and its correct kernel.
@@ -112,7 +114,7 @@ def pair(
     The kernel takes inputs, scratch and outputs in this order (NumPy arrays, `Unset`, scalars); `expected(*inputs)`
     returns the outputs of a correct launch. Raises ValueError where the source carries no `# fault`.
     """
-    launch = _Launch(grid, block, inputs, scratch, outputs, expected)
+    launch = _Launch(grid, block, inputs, scratch, outputs, expected, dynamic_shared_bytes)
 
     def make(factory: Factory) -> Entry:
         kernel = functools.cache(factory)
@@ -141,10 +143,11 @@ def correct_kernel(
     expected: Callable[..., Any],
     inputs: Sequence[Any] = (),
     scratch: Sequence[Any] = (),
+    dynamic_shared_bytes: int = 0,
     cuda: bool = True,
 ) -> Callable[[Callable[[], Any]], Entry]:
     """Decorates a factory `() -> kernel` of a correct kernel that has no faulty twin; parameters as for `pair`."""
-    launch = _Launch(grid, block, inputs, scratch, outputs, expected)
+    launch = _Launch(grid, block, inputs, scratch, outputs, expected, dynamic_shared_bytes)
 
     def make(factory: Callable[[], Any]) -> Entry:
         kernel = functools.cache(factory)

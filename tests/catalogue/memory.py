@@ -342,3 +342,29 @@ def misaligned_view_of_shared(fixed):
         y[i] = stage[i]
 
     return through_bytes
+
+
+@pair(
+    "memory",
+    "out-of-bounds",
+    block=64,
+    inputs=[RAMP[:64]],
+    outputs=[Unset(64)],
+    expected=lambda x: np.roll(x, -1),
+    dynamic_shared_bytes=256,
+)
+def dynamic_shared_past_the_end(fixed):
+    """The right neighbour of the last element, in dynamic shared memory of just the block's size."""
+
+    @cuda.jit
+    def rotate(x, y):
+        tile = cuda.shared.array(0, float32)
+        i = cuda.threadIdx.x
+        tile[i] = x[i]
+        cuda.syncthreads()
+        right = i + 1
+        if fixed:
+            right %= 64
+        y[i] = tile[right]  # fault
+
+    return rotate

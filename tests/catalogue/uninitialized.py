@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import cuda, float32, int32
+from numba import cuda, float32, int32, uint16
 
 from . import Unset, pair
 
@@ -355,3 +355,28 @@ def window_filled_too_late(fixed):
         y[row] = result
 
     return first_window
+
+
+@pair(
+    "uninitialized",
+    "shared",
+    block=64,
+    inputs=[np.arange(64, dtype=np.uint16)],
+    outputs=[Unset(32, np.uint32)],
+    expected=lambda x: x.view(np.uint32),
+)
+def half_of_each_word(fixed):
+    """Words are read of which only the lower halves are stored; the twin stores both, each by another thread."""
+
+    @cuda.jit
+    def pack(x, y):
+        halves = cuda.shared.array(64, uint16)
+        i = cuda.threadIdx.x
+        if i % 2 == 0 or fixed:
+            halves[i] = x[i]
+        cuda.syncthreads()
+        words = halves.view(np.uint32)
+        if i < 32:
+            y[i] = words[i]  # fault
+
+    return pack

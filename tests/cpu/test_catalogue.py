@@ -32,6 +32,7 @@ PROBLEMS = {
 
 UNSEEN = {
     "fence_of_block_scope_between_blocks": "fences of block scope are taken for fences of device scope",
+    "middle_block_without_fences": "an atomic that sees a release acquires it with no fence of its own",
 }
 DEADLOCKS = {  # without a sanitizer; the other barrier faults end, some with wrong results
     "shuffle_mask_of_five_bits",
