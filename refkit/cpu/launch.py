@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 import time
-from concurrent.futures import Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ DEFAULT_TIMEOUT = 120.0  # seconds
 _SMALL_LAUNCH = 1 << 14  # CUDA threads; below it one core is faster than two
 _RESIDENT_THREADS = 1 << 14
 _GRACE = 0.2  # seconds from the request to stop to the signal
+_LOOK = 0.5  # seconds between looks at a running launch
+_AFTER_FAULT = 1.0  # seconds that other threads have to end once one is at fault
 _kernels = KernelCache()
 
 
@@ -160,15 +162,19 @@ class _Run:
 
     def _run(self, workers: list[Worker]) -> bool:
         """Runs the workers; returns whether the time limit stopped them. An interrupt stops them and is raised."""
-        limit = self.settings.timeout or DEFAULT_TIMEOUT
         futures = [worker_pool().submit(worker.run) for worker in workers]
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + (self.settings.timeout or DEFAULT_TIMEOUT)
         stopped = False
         try:
-            for future in futures:
-                if not stopped and not _finished(future, max(0.0, deadline - time.monotonic())):
+            while pending := [future for future in futures if not future.done()]:
+                left = deadline - time.monotonic()
+                if left <= 0:
                     self._stop(workers, futures)
                     stopped = True
+                    continue
+                wait(pending, timeout=min(left, _LOOK), return_when=FIRST_COMPLETED)
+                if self._at_fault(workers):
+                    deadline = min(deadline, time.monotonic() + _AFTER_FAULT)
         except BaseException:
             self._stop(workers, futures)
             raise
@@ -176,13 +182,18 @@ class _Run:
             future.result()
         return stopped
 
+    def _at_fault(self, workers: list[Worker]) -> bool:
+        """Whether the launch will raise in any case, so that threads which wait for ever are not waited for."""
+        raised = self.settings.always_raise and self.launch_block[layout.LAUNCH_EXCEPTION] != 0
+        return bool(raised) or any(worker.status == layout.DEADLOCKED for worker in workers)
+
     def _stop(self, workers: list[Worker], futures: list["Future[None]"]) -> None:
-        """Ends the workers: at their next poll, or by a signal where none comes soon."""
+        """Ends the workers: at their next poll, or by a signal where none comes soon. Interrupts do not cut it short."""
         self.launch_block[layout.LAUNCH_STOP] = 1
-        wait(futures, timeout=_GRACE)
-        while unfinished := [worker for worker, future in zip(workers, futures) if not future.done()]:
-            stops.leave_kernels(unfinished)
-            wait(futures, timeout=_GRACE)
+        while not all(future.done() for future in futures):
+            with contextlib.suppress(KeyboardInterrupt):
+                wait(futures, timeout=_GRACE)
+                stops.leave_kernels(worker for worker, future in zip(workers, futures) if not future.done())
 
     def _place(self, site: int | None) -> dict[str, Any]:
         file, line = self.kernel.file, self.kernel.line
@@ -222,11 +233,6 @@ class _Run:
             file=file,
             line=line,
         ) from exception
-
-
-def _finished(future: "Future[None]", seconds: float) -> bool:
-
-    return bool(wait([future], timeout=seconds).done)
 
 
 def summary(positions: tuple[Position, ...]) -> str:

@@ -299,8 +299,30 @@ def test_an_exception_before_an_endless_wait_is_what_is_reported():
         while out[0] == 0:
             pass
 
-    with emulate(timeout=0.3), pytest.raises(KernelException, match="first"):
+    begin = time.monotonic()
+    with emulate(), pytest.raises(KernelException, match="first"):
         kernel[1, 32](np.zeros(1, np.int32))
+    assert time.monotonic() - begin < 30  # far below the time limit
+
+
+def test_a_deadlock_is_reported_while_another_worker_still_loops():
+    @cuda.jit
+    def kernel(out):
+        if cuda.blockIdx.x == 0:
+            if cuda.threadIdx.x == 0:
+                cuda.syncwarp(0x3)
+            else:
+                cuda.syncthreads()
+        else:
+            k = 1
+            while k > 0:
+                k = k % 7 + 1
+                out[1] = k
+
+    begin = time.monotonic()
+    with emulate(workers=2), pytest.raises(Deadlock):
+        kernel[2, 32](np.zeros(2, np.int32))
+    assert time.monotonic() - begin < 30
 
 
 # --- deadlocks -------------------------------------------------------------------------------------------------------
