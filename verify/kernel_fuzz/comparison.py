@@ -85,7 +85,8 @@ def _run_all(
     again = [position for position, outcome in enumerate(outcomes) if outcome and outcome.get("kind") == "fault"]
     retried = workers.each(task, [entries[position] for position in again], jobs=jobs, timeout=timeout, fresh=True)
     for index, outcome in retried if again else ():
-        outcomes[again[index]] = outcome or outcomes[again[index]]
+        if outcome is not None:
+            outcomes[again[index]] = outcome
     return [None if outcome is None else _numbered(position, outcome) for position, outcome in enumerate(outcomes)]
 
 

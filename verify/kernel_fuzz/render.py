@@ -140,7 +140,10 @@ def expression(node: Expression) -> str:
         case Arithmetic("min" | "max" as op, left, right, kind):
             return f"{kind.value}({op}({expression(left)}, {expression(right)}))"
         case Arithmetic(op, left, right, kind):
-            return f"{kind.value}({expression(left)} {op} {expression(right)})"
+            first, second = expression(left), expression(right)
+            if kind is not Kind.FLOAT32 and op in "+-*" and _may_overflow(op, left, right):
+                first, second = f"uint64({first})", f"uint64({second})"
+            return f"{kind.value}({first} {op} {second})"
         case Division(op, left, right, sign, kind):
             divisor = f"{'-' if sign < 0 else ''}(({expression(right)} & 63) + 2)"
             return f"{kind.value}({expression(left)} {op} {divisor})"
@@ -171,6 +174,19 @@ def expression(node: Expression) -> str:
         case Call(function, arguments):
             return f"{function.name}({', '.join(map(expression, arguments))})"
     raise TypeError(f"{type(node).__name__} is no expression")
+
+
+def _may_overflow(op: str, left: Expression, right: Expression) -> bool:
+    """Whether int64 may not hold the result: Numba tells LLVM that signed + - * never overflow, unsigned ones wrap."""
+    one, other = _magnitude(left), _magnitude(right)
+    return (one * other if op == "*" else one + other) >= 2**63
+
+
+def _magnitude(node: Expression) -> int:
+    """The largest magnitude of an integer expression, by its kind."""
+    if isinstance(node, Number):
+        return abs(node.value)
+    return 2**32 if node.kind is Kind.UINT32 else 2 ** (node.kind.bits - 1)
 
 
 def _unary(node: Unary) -> str:

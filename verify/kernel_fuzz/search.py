@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as seeded
 
-from .generator import programs
+from .generator import NODES, programs
 from .judge import Discrepancy
 from .render import render
 from .tree import Program
@@ -51,16 +51,18 @@ def draw_programs(count: int, seed: int) -> list[Program]:
     return list(found.values())[:count]
 
 
-def search(count: int, seed: int, judge: Judge, on_program: Callable[[], None] = lambda: None) -> Discrepancy | None:
-    """Judge `count` programs drawn from `seed`; the shrunk discrepancy of the first that fails, None if all hold."""
+def search(count: int, seed: int, judge: Judge, nodes: int = NODES) -> Discrepancy | None:
+    """Judge `count` programs of about `nodes` nodes, drawn from `seed`.
+
+    Returns the shrunk discrepancy of the first that fails, None if all hold.
+    """
     last: list[Discrepancy] = []
 
     @seeded(seed)
     @_settings(count, (Phase.generate, Phase.shrink))
-    @given(programs())
+    @given(programs(nodes))
     def examine(program: Program) -> None:
         discrepancy = judge(program)
-        on_program()
         if discrepancy is not None:
             last.append(discrepancy)
             raise (_Objection if discrepancy.kind == "fault" else _ValueObjection)

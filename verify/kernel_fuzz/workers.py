@@ -8,27 +8,29 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+MOST_LOST = 3
+
 
 def each(
     task: Callable[[Any], Any], items: Sequence[Any], *, jobs: int, timeout: float, fresh: bool = False
 ) -> Iterator[tuple[int, Any]]:
     """`(position, task(item))` for each item, in order; None where no answer came within `timeout` seconds.
 
-    task: a function of a module, which must not raise. Once an answer fails to come, the remaining items have none: a
-    worker that died or hangs would hold them up one by one. fresh: every task in a process of its own.
+    task: a function of a module, which must not raise. A worker that dies takes one task with it; after `MOST_LOST`
+    such tasks the remaining items have no answer either. fresh: every task in a process of its own.
     """
     context = multiprocessing.get_context("spawn")
     with (
         tempfile.TemporaryDirectory(prefix="refkit-fuzz-") as cache,
         context.Pool(jobs, _start, (cache, jobs), maxtasksperchild=1 if fresh else None) as pool,
     ):
-        answers = pool.imap(task, items)
-        for position in range(len(items)):
+        answers = [pool.apply_async(task, (item,)) for item in items]
+        lost = 0
+        for position, pending in enumerate(answers):
             try:
-                answer = answers.next(timeout)
+                answer = pending.get(timeout if lost < MOST_LOST else 0)
             except multiprocessing.TimeoutError:
-                yield from ((left, None) for left in range(position, len(items)))
-                return
+                answer, lost = None, lost + 1
             yield position, answer
 
 

@@ -21,7 +21,7 @@ from refkit.verify.kernel_fuzz.tree import (
 
 from .expressions import condition, expression, mixed
 from .scope import Level, Scope, Source
-from .statements import ORDER_FREE, block
+from .statements import FOCUS, ORDER_FREE, block, statement
 
 _BLOCKS = ((32,), (64,), (1,), (40,), (96,), (7,), (8, 4), (16, 2, 2), (5, 3), (4, 4, 4), (3, 5, 2), (33,), (2, 32))
 _GRIDS = ((1,), (2,), (3,), (2, 2), (1, 2, 2), (3, 1, 2))
@@ -29,14 +29,14 @@ _KINDS = (Kind.INT32, Kind.INT64, Kind.UINT32, Kind.FLOAT32, Kind.BOOLEAN)
 _DEFINED = tuple(Name(name, Kind.INT32) for name in ("tid", "bid", "gid", "lane", "warp"))
 _LOCALS = ((4,), (8,), (5,), (2, 4), (3, 2))
 
-NODES = 70
-"""How many nodes a program may have, about; it keeps a kernel's compilation near a fifth of a second."""
+NODES = 60
+"""How many nodes a kernel's body may have, about, and half as many what stands before it: compiling takes time."""
 
 
 @st.composite
 def programs(draw: Any, nodes: int = NODES) -> Program:
     """Programs for `render` and `interpret`; they shrink towards one thread and few short statements."""
-    source = Source(draw, nodes)
+    source = Source(draw, nodes // 2)
     grid, shape = source.pick(_GRIDS), source.pick(_BLOCKS)
     source.threads = 1
     for extent in shape:
@@ -61,7 +61,8 @@ def programs(draw: Any, nodes: int = NODES) -> Program:
         level=Level.BLOCK,
         mask="everyone",
     )
-    body = block(source, scope, 5)
+    source.budget = nodes
+    body = (statement(source, scope, source.pick(FOCUS)), *block(source, scope, 4))
     after = Scope(scope.names, names, scope.loads)
     leave = condition(source, after) if source.chance(5) else None
     return Program(

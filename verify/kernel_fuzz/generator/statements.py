@@ -34,7 +34,9 @@ from .scope import Level, Scope, Source
 _DEEPEST = 3
 _PURE = ("assign", "assign", "if", "for", "while", "leave")
 _THREAD = (*_PURE, "store", "atomic", "own_atomic", "ticket")
-_GROUP = ("vote", "match", "shuffle", "syncwarp")
+_GROUP = ("vote", "match", "shuffle", "shuffle", "syncwarp")
+FOCUS = ("assign", "shuffle", "exchange", "vote", "accumulate", "match", "split", "uniform_for", "shuffle", "exchange")
+"""Shapes of a program's first statement, so that most programs have one for which threads wait for each other."""
 _ADMITTED = {
     Level.THREAD: _THREAD,
     Level.GROUP: (*_GROUP, *_THREAD),
@@ -49,10 +51,11 @@ def block(source: Source, scope: Scope, most: int = 3) -> Block:
     return tuple(statement(source, scope) for _ in range(source.integer(1, most)))
 
 
-def statement(source: Source, scope: Scope) -> Statement:
-    """One statement that `scope` admits; an assignment once the budget is spent."""
-    admitted = _PURE if scope.pure else _ADMITTED[scope.level]
-    shape = source.pick(admitted) if source.spend() and source.budget > 0 else "assign"
+def statement(source: Source, scope: Scope, shape: str = "") -> Statement:
+    """One statement that `scope` admits, of the shape given or any; an assignment once the budget is spent."""
+    if not shape:
+        admitted = _PURE if scope.pure else _ADMITTED[scope.level]
+        shape = source.pick(admitted) if source.spend() and source.budget > 0 else "assign"
     nests = shape in ("if", "for", "while", "uniform_if", "uniform_for", "split", "exchange", "accumulate")
     if nests and scope.depth >= _DEEPEST:
         shape = "assign"
@@ -70,8 +73,7 @@ def statement(source: Source, scope: Scope) -> Statement:
         case "while":
             return _while(source, scope.deeper(level=Level.THREAD, leaving=True))
         case "leave" if scope.leaving and scope.level is Level.THREAD:
-            inner = (Break() if source.chance(2) else Continue(),)
-            return If(condition(source, scope), inner)
+            return _leave(source, scope)
         case "store" if scope.stores:
             return _store(source, scope)
         case "atomic":
@@ -119,13 +121,23 @@ def _for(source: Source, inner: Scope) -> Statement:
         start, stop, step = _trips(source, expression(source, inner, kind, 2), kind)
     else:
         start, stop, step = 0, Number(source.integer(1, 6), kind), 1
-    return For(variable, start, stop, step, block(source, _loop_scope(inner, variable, False), 2))
+    return For(variable, start, stop, step, _turn(source, _loop_scope(inner, variable, False)))
+
+
+def _turn(source: Source, inner: Scope) -> Block:
+    """The body of a loop that threads may leave one by one."""
+    body = block(source, inner, 2)
+    return (_leave(source, inner), *body) if source.chance(3) else body
+
+
+def _leave(source: Source, scope: Scope) -> Statement:
+    return If(condition(source, scope), (Break() if source.chance(2) else Continue(),))
 
 
 def _while(source: Source, inner: Scope) -> Statement:
     counter = Name(source.fresh("k"), Kind.INT32)
     goes_on = condition(source, inner)
-    body = block(source, _loop_scope(inner, counter, False), 2)
+    body = _turn(source, _loop_scope(inner, counter, False))
     return While(counter, source.integer(1, 6), goes_on, body)
 
 
