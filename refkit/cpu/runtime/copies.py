@@ -36,24 +36,28 @@ def forget_copies(thread):
 
 
 @cuda.jit(device=True)
+def enlarged(address):
+    """A queue with twice the room of the one at `address`, or the first one where that is 0; its new address."""
+    capacity = 16
+    if address != 0:
+        capacity = 2 * words(address)[QUEUE_CAPACITY]
+    moved = reallocate(address, 8 * (QUEUE_HEADER + capacity * COPY_WORDS))
+    queue = words(moved)
+    queue[QUEUE_CAPACITY] = capacity
+    if address == 0:
+        queue[QUEUE_COUNT] = 0
+        queue[QUEUE_GROUP] = 0
+    return moved
+
+
+@cuda.jit(device=True)
 def queue_of(thread):
     """The thread's queue, with room for one more copy."""
     address = thread[THREAD_COPIES]
-    if address == 0:
-        capacity, count, group = 16, 0, 0
-    else:
-        queue = words(address)
-        capacity, count, group = queue[QUEUE_CAPACITY], queue[QUEUE_COUNT], queue[QUEUE_GROUP]
-        if count < capacity:
-            return queue
-        capacity *= 2
-    address = reallocate(address, 8 * (QUEUE_HEADER + capacity * COPY_WORDS))
-    thread[THREAD_COPIES] = address
-    queue = words(address)
-    queue[QUEUE_CAPACITY] = capacity
-    queue[QUEUE_COUNT] = count
-    queue[QUEUE_GROUP] = group
-    return queue
+    if address == 0 or words(address)[QUEUE_COUNT] == words(address)[QUEUE_CAPACITY]:
+        address = enlarged(address)
+        thread[THREAD_COPIES] = address
+    return words(address)
 
 
 @cuda.jit(device=True)
@@ -74,10 +78,15 @@ def start_copy(thread, site, destination, source, size, read):
     queue[QUEUE_COUNT] += 1
 
 
+@cuda.jit(device=True)
+def close_group(thread):
+    queue = queue_of(thread)
+    queue[QUEUE_GROUP] += 1
+
+
 def commit_group(thread):
     """Closes the open group, which may be empty."""
-    queue = queue_of(thread)
-    que
+    close_group(thread)
 
 
 @cuda.jit(device=True)

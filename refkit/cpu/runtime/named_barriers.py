@@ -8,7 +8,7 @@ from numba import cuda
 
 from .device import arrive, pass_on
 from .findings import sanitizer_of
-from .happens_before import note_fence, synchronise_by_atomic
+from .happens_before import fence, synchronise_by_atomic
 from .layout import (
     AT_NAMED_BARRIER,
     BARRIER_PLAIN,
@@ -30,6 +30,8 @@ from .primitives import address_of, words
 from .shadow_layout import SANITIZER_FLAGS, WATCH_RACE
 
 COUNT_SHIFT = 32
+BLOCK_SCOPE = 0
+note_fence = cuda.jit(device=True)(fence)
 
 
 @cuda.jit(device=True)
@@ -50,7 +52,7 @@ def count_arrival(thread, number, count):
     arrived += 1
     block[BLOCK_NAMED_BARRIERS + number] = arrived | (expected << COUNT_SHIFT)
     if races_watched(thread):  # an arrival is a fence and an atomic on the barrier
-        note_fence(thread)
+        note_fence(thread, BLOCK_SCOPE)
         synchronise_by_atomic(thread, address_of(block) + 8 * (BLOCK_NAMED_BARRIERS + number))
     return arrived == expected and count == expected
 
