@@ -218,7 +218,7 @@ def definitions(
     parts.append(_ADAPTERS.replace("STACK_LIMIT", str(layout.THREAD_STACK_LIMIT)))
     note = "  call void @rk.fence(ptr %thread)\n" if watched else ""
     parts.extend(_FENCE.format(scope=scope, note=note) for scope in ("cta", "gl", "sys"))
-    parts.extend(_touch(access, watched) for access in ("read", "write"))
+    parts.extend(_touch(access, watched) for access in ("read", "write", "atomic"))
     if watched:
         parts.append(_WATCH)
     parts.append("!0 = !{}\n!1 = !{i64 128}\n")

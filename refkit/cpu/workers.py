@@ -5,6 +5,7 @@ import functools
 import mmap
 import os
 import threading
+import weakref
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -75,6 +76,12 @@ class _Shape:
     fibers: bool
 
 
+def _free_queues(threads: np.ndarray) -> None:
+    """Frees what the threads of a worker allocated for their asynchronous copies."""
+    for queue in threads[:, layout.THREAD_COPIES]:
+        _libc.free(int(queue) or None)
+
+
 class Memory:
     """Control blocks, stacks and shared memory of one worker, reused by later launches of the same shape."""
 
@@ -93,6 +100,7 @@ class Memory:
         self.blocks[:, layout.BLOCK_SHARED] = first + np.arange(shape.resident) * stride
         if fibers:
             self._fill_threads(threads)
+        weakref.finalize(self, _free_queues, self.threads)
 
     def _fill_threads(self, threads: int) -> None:
         """Writes what stays the same for every block of this shape."""
@@ -115,11 +123,6 @@ class Memory:
         self.blocks[:, layout.BLOCK_THREADS] = (
             table.ctypes.data + np.arange(self.shape.resident) * threads * 8 * layout.THREAD_WORDS
         )
-
-    def __del__(self) -> None:
-        for queue in self.threads[:, layout.THREAD_COPIES]:
-            if queue:
-                _libc.free(int(queue))
 
     def watch_threads(self) -> np.ndarray:
         """The clocks of the sanitizers, 32 per thread; made on first use."""
@@ -251,7 +254,7 @@ class Worker:
             if state == layout.AT_NAMED_BARRIER:
                 where += f" (number {int(row[layout.THREAD_MASK])}, for {int(row[layout.THREAD_VALUE])} threads)"
             elif state == layout.AT_WARP_OPERATION and row[layout.THREAD_OPERATION] >= layout.COLLECTIVE:
-                where = f"waits for all 32 lanes of its warp at {self.kernel.instructions[site]}{self._line(site)}"
+                where = f"waits for all 32 lanes of the warp at {self.kernel.instructions[site]}{self._line(site)}"
             elif state == layout.AT_WARP_OPERATION:
                 where += f" with mask {int(row[layout.THREAD_MASK]):#010x}"
             result.append((unlinear(linear, self.grid), unlinear(rank % threads, memory.shape.block), where))

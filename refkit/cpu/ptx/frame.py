@@ -64,9 +64,7 @@ class Frame:
         self.uses_site = self.uses_thread = True
         return self._site
 
-    def device_call(
-        self, name: str, result: ir.Type, *arguments: ir.Value, library: Library | None = None
-    ) -> ir.Value:
+    def device_call(self, name: str, result: ir.Type, *arguments: ir.Value, library: Library | None = None) -> ir.Value:
         """Call of a function that the executor provides, or a library; it gets the thread first."""
         if library is not None:
             self.libraries.add(library)
@@ -77,7 +75,7 @@ class Frame:
         return self.b.call(function, values)
 
     def touch(self, access: str, address: ir.Value, size: int) -> None:
-        """Tells the sanitizers of an access, "read" or "write", of `size` bytes."""
+        """Tells the sanitizers of an access ("read", "write" or "atomic") of `size` bytes."""
         self.device_call(f"rk.touch.{access}", VOID, self.site, address, constant(I64, size))
 
     def collective(
@@ -85,8 +83,8 @@ class Frame:
     ) -> list[ir.Value]:
         """The results of an instruction that all 32 lanes of a warp execute together.
 
-        `handler(lanes, lanes)`, a function of the library, is called once for all of them with the address of the first
-        lane's control block. There `THREAD_VALUE` is the address of the lane's registers: one 64-bit word for each input,
+        `handler(lanes, lanes)`, a function of the library, is called once for all of them with the address of the
+        first lane's control block. There `THREAD_VALUE` is the address of the lane's registers: one 64-bit word for each input,
         then one for each result.
         """
         b = self.b

@@ -1,4 +1,4 @@
-"""Asynchronous copies, `cp.async` (PTX ISA 9.1, "Data Movement: cp.async"): each arrives at the wait that needs it, no earlier.
+"""Asynchronous copies (PTX ISA 9.1, "Data Movement: cp.async"): each arrives at the wait that needs it, no earlier.
 
 A thread's queue is one allocation, which its control block keeps for later launches: a header, then a record for each
 copy under way. Source and destination are touched when the copy arrives, so that a missing wait, or a source that is

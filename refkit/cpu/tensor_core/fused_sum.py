@@ -1,4 +1,4 @@
-"""Floating-point `mma.sync` of a warp: aligned, truncated, summed exactly (see `model.py`), as a function of the warp."""
+"""Floating-point `mma.sync` of a warp: terms aligned, truncated, and then summed exactly (see `model.py`)."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""`mma.sync` on 8-bit integers: exact products, summed in 32 bits that wrap or clamp (PTX ISA 9.1, "mma", `.satfinite`)."""
+"""`mma.sync` on 8-bit integers: exact products, summed in 32 bits that wrap or clamp (PTX ISA 9.1, "mma")."""
 
 from collections.abc import Callable
 

@@ -1,7 +1,7 @@
 """How the tensor cores of an architecture add up: one frozen record per kind of instruction.
 
-The model of arXiv 2511.10909, which its authors compared bit for bit with the hardware: exact products and C are aligned
-to the largest exponent among them, each is truncated to F fraction bits, their sum is exact, and the result is
+The model of arXiv 2511.10909, which its authors compared bit for bit with the hardware: exact products and C are
+aligned to the largest exponent among them, each is truncated to F fraction bits, their sum is exact, and the result is
 rounded towards zero (float32) or to nearest even (float16).
 """
 
@@ -40,8 +40,8 @@ class Summation:
 def summation(instruction: MmaInstruction, capability: tuple[int, int]) -> Summation:
     """How a floating-point `mma.sync` adds up on an architecture, given by its compute capability.
 
-    Sources: F and blocks, arXiv 2511.10909. fp8 on Hopper: the machine code that ptxas 13.0 makes of it for sm_90, which
-    unpacks to float16, chains two m16n8k16 and adds C with FADD.
+    Sources: F and blocks, arXiv 2511.10909. fp8 on Hopper: the machine code that ptxas 13.0 makes of it for sm_90,
+    which unpacks to float16, chains two m16n8k16 and adds C with FADD.
     """
     fp8 = instruction.a in ("e4m3", "e5m2")
     if capability >= (9, 0):

@@ -70,6 +70,21 @@ def test_lane_masks(relation, expected):
     assert vectorised(text, mask.name, "u4", ["*u1"])(np.zeros(1, "u1")).tolist() == [expected]
 
 
+def without_hidden(meaning, result, *arguments):
+    """The meaning's IR text and the name of a function in it that has the visible arguments only."""
+    stubs = "".join(
+        f"define void @rk.touch.{access}(ptr %t, i32 %s, ptr %a, i64 %n) {{\n  ret void\n}}\n"
+        for access in ("read", "write", "atomic")
+    )
+    body = re.sub(r"^declare .*@rk\.touch.*$", "", meaning.definition, flags=re.MULTILINE)
+    named = ", ".join(f"{kind} %a{i}" for i, kind in enumerate(arguments))
+    assert meaning.needs_thread
+    assert meaning.needs_site
+    call = f"call {result} @{meaning.name}(ptr null, i32 0, {named})"
+    end = f"  {call}\n  ret void" if result == "void" else f"  %r = {call}\n  ret {result} %r"
+    return f"{body}\n{stubs}define {result} @plain({named}) {{\n{end}\n}}\n"
+
+
 def test_vector_loads_and_stores_with_offsets_and_hints():
     memory = np.arange(8, dtype="f4")
     load = ptx.meaning(
@@ -78,33 +93,37 @@ def test_vector_loads_and_stores_with_offsets_and_hints():
         "{ float, float, float, float }",
         ("i64",),
     )
-    sum_ = load.definition + (
-        f"define float @sum(i64 %p) {{\n  %v = call {{float, float, float, float}} @{load.name}(i64 %p)\n"
+    sum_ = without_hidden(load, "{float, float, float, float}", "i64") + (
+        "define float @sum(i64 %p) {\n  %v = call {float, float, float, float} @plain(i64 %p)\n"
         "  %a = extractvalue {float, float, float, float} %v, 0\n"
         "  %d = extractvalue {float, float, float, float} %v, 3\n"
         "  %s = fsub float %d, %a\n  ret float %s\n}\n"
     )
     assert vectorised(sum_, "sum", "f4", ["u8"])(np.array([memory.ctypes.data])).tolist() == [3]
     store = ptx.meaning("st.global.wt.v2.f32 [$0+4], {$1, $2};", "l,f,f,~{memory}", "void", ("i64", "float", "float"))
-    run = vectorised(store.definition, store.name, None, ["u8", "f4", "f4"])
+    run = vectorised(without_hidden(store, "void", "i64", "float", "float"), "plain", None, ["u8", "f4", "f4"])
     run(np.array([memory.ctypes.data]), np.ones(1), np.full(1, 9))
     assert memory[:4].tolist() == [0, 1, 9, 3]
 
 
 def test_atomics_return_the_old_value():
     memory = np.array([5, -3], "i4")
+
+    def atomic(meaning):
+        return vectorised(without_hidden(meaning, "i32", "i64", "i32"), "plain", "i4", ["u8", "i4"])
+
     address = np.array([memory.ctypes.data] * 3)
     add = ptx.meaning("atom.global.add.s32 $0, [$1], $2;", "=r,l,r", "i32", ("i64", "i32"))
-    assert vectorised(add.definition, add.name, "i4", ["u8", "i4"])(address, np.array([1, 2, 3])).tolist() == [5, 6, 8]
+    assert atomic(add)(address, np.array([1, 2, 3])).tolist() == [5, 6, 8]
     least = ptx.meaning("atom.relaxed.gpu.global.min.s32 $0, [$1+4], $2;", "=r,l,r", "i32", ("i64", "i32"))
-    assert vectorised(least.definition, least.name, "i4", ["u8", "i4"])(address[:1], np.array([-8])).tolist() == [-3]
+    assert atomic(least)(address[:1], np.array([-8])).tolist() == [-3]
     swap = ptx.meaning("atom.acq_rel.gpu.cas.b32 $0, [$1], $2, $3;", "=r,l,r,r", "i32", ("i64", "i32", "i32"))
-    run = vectorised(swap.definition, swap.name, "i4", ["u8", "i4", "i4"])
+    run = vectorised(without_hidden(swap, "i32", "i64", "i32", "i32"), "plain", "i4", ["u8", "i4", "i4"])
     assert run(address[:2], np.array([11, 11]), np.array([1, 2])).tolist() == [11, 1]
     red = ptx.meaning(
         "{ .reg .pred p; setp.lt.s32 p, $1, 0; @p red.global.add.s32 [$0], $1; }", "l,r", "void", ("i64", "i32")
     )
-    vectorised(red.definition, red.name, None, ["u8", "i4"])(address, np.array([-1, 100, -2]))
+    vectorised(without_hidden(red, "void", "i64", "i32"), "plain", None, ["u8", "i4"])(address, np.array([-1, 100, -2]))
     assert memory.tolist() == [-2, -8]
 
 
@@ -129,6 +148,7 @@ def test_clocks_advance():
     ("text", "constraints", "result", "arguments", "says"),
     [
         ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 $0, $1;", "=d,d", "double", ("double",), "mma.sync"),
+        ("mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 $0, $1;", "=r,r", "i32", ("i32",), "m16n8k64"),
         ("add.s33 $0, $1, $1;", "=r,r", "i32", ("i32",), "add.s33"),
         ("mov.u32 $0, %envreg3;", "=r", "i32", (), "%envreg3"),
         ("bra done; done: add.s32 $0, $1, 1;", "=r,r", "i32", ("i32",), "done: add.s32"),

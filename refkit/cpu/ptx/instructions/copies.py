@@ -1,4 +1,4 @@
-"""`cp.async` and its groups (PTX ISA 9.1, "Data Movement: cp.async"); see `runtime/copies.py` for when a copy arrives."""
+"""`cp.async` and its groups (PTX ISA 9.1, "Data Movement: cp.async"); `runtime/copies.py` says when a copy arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a warp executes together on matrices: `mma.sync`, `ldmatrix`, `stmatrix` (PTX ISA 9.1, "Warp Level Matrix ...")."""
+"""What a warp does together on matrices: `mma.sync`, `ldmatrix`, `stmatrix` (PTX ISA 9.1, "Warp Level Matrix ...")."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 from llvmlite import ir
 
-from refkit.cpu.device_library.build import F32, F64, I32, I64, constant
+from refkit.cpu.device_library.build import F32, F64, I32, I64, VOID, constant
 from refkit.cpu.ptx.frame import Frame, reinterpret
 from refkit.cpu.ptx.parse import Instruction, UnknownInstruction, ptx_type, split
 from refkit.cpu.ptx.registry import register
@@ -49,7 +49,9 @@ def _load(frame: Frame, instruction: Instruction) -> None:
     address = frame.address(instruction.operands[1])
     order = _order(instruction)
     target = instruction.operands[0]
-    for i, register_ in enumerate(split(target[1:-1]) if target.startswith("{") else [target]):
+    targets = split(target[1:-1]) if target.startswith("{") else [target]
+    frame.touch("atomic" if order else "read", address, len(targets) * _bytes(type_))
+    for i, register_ in enumerate(targets):
         place = b.gep(address, [constant(I32, i)], source_etype=type_)
         if order:
             integer = _integer(type_)
@@ -70,7 +72,9 @@ def _store(frame: Frame, instruction: Instruction) -> None:
 
     def effect() -> None:
         address = frame.address(instruction.operands[0])
-        for i, operand in enumerate(split(source[1:-1]) if source.startswith("{") else [source]):
+        sources = split(source[1:-1]) if source.startswith("{") else [source]
+        frame.touch("atomic" if order else "write", address, len(sources) * _bytes(type_))
+        for i, operand in enumerate(sources):
             place = b.gep(address, [constant(I32, i)], source_etype=type_)
             value = frame.read(operand, type_)
             if order:
@@ -86,6 +90,10 @@ def _integer(type_: ir.Type) -> ir.IntType:
     return {F32: I32, F64: I64}.get(type_, type_)
 
 
+def _bytes(type_: ir.Type) -> int:
+    return int(_integer(type_).width) // 8
+
+
 _OPERATIONS = {"add": "add", "and": "and", "or": "or", "xor": "xor", "exch": "xchg"} | {
     "inc": "uinc_wrap",
     "dec": "udec_wrap",
@@ -99,6 +107,7 @@ def _atomic(frame: Frame, instruction: Instruction, address: str, operands: tupl
     type_ = ptx_type(name)
     order = _order(instruction) or "monotonic"
     place = frame.address(address)
+    frame.touch("atomic", place, _bytes(type_))
     if operation == "cas":
         expected, new = (frame.read(o, type_) for o in operands)
         weaker = {"acq_rel": "acquire", "release": "monotonic"}.get(order, order)
@@ -127,4 +136,5 @@ def _reduce(frame: Frame, instruction: Instruction) -> None:
 
 @register(r"(membar\.(cta|gl|sys)|fence(\.(sc|acq_rel))?\.(cta|cluster|gpu|sys))")
 def _fence(frame: Frame, instruction: Instruction) -> None:
-    frame.b.fence("seq_cst")
+    scope = instruction.parts[-1]
+    frame.device_call(f"nvvm.membar.{scope if scope in ('cta', 'sys') else 'gl'}", VOID)
