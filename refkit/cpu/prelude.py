@@ -216,8 +216,9 @@ def definitions(
         f"  %address = call ptr @rk.shared(ptr %thread, i64 {-(-shared_bytes // 16) * 16})\n  ret ptr %address\n}}\n"
     )
     parts.append(_ADAPTERS.replace("STACK_LIMIT", str(layout.THREAD_STACK_LIMIT)))
-    note = "  call void @rk.fence(ptr %thread)\n" if watched else ""
-    parts.extend(_FENCE.format(scope=scope, note=note) for scope in ("cta", "gl", "sys"))
+    for scope, device in (("cta", 0), ("gl", 1), ("sys", 1)):
+        note = f"  call void @rk.fence(ptr %thread, i32 {device})\n" if watched else ""
+        parts.append(_FENCE.format(scope=scope, note=note))
     parts.extend(_touch(access, watched) for access in ("read", "write", "atomic"))
     if watched:
         parts.append(_WATCH)

@@ -16,6 +16,7 @@ from .faults import Position
 from .kernel import CompiledKernel
 from .packing import unlinear
 from .runtime import build, layout
+from .runtime.shadow_layout import CLOCK_WORDS
 
 _PAGE = mmap.PAGESIZE
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
@@ -125,10 +126,10 @@ class Memory:
         )
 
     def watch_threads(self) -> np.ndarray:
-        """The clocks of the sanitizers, 32 per thread; made on first use."""
+        """What the sanitizers keep per thread; made on first use."""
         if self.clocks is None:
-            self.clocks = np.zeros((len(self.threads), layout.WARP_SIZE), np.int64)
-            self.threads[:, layout.THREAD_CLOCKS] = self.clocks.ctypes.data + np.arange(len(self.threads)) * 8 * 32
+            self.clocks = np.zeros((len(self.threads), CLOCK_WORDS), np.int64)
+            self.threads[:, layout.THREAD_CLOCKS] = self.clocks.ctypes.data + np.arange(len(self.threads)) * 8 * CLOCK_WORDS
         return self.clocks
 
     def thread_order(self, *, in_order: bool) -> None:

@@ -30,10 +30,6 @@ PROBLEMS = {
     },
 }
 
-UNSEEN = {
-    "fence_of_block_scope_between_blocks": "fences of block scope are taken for fences of device scope",
-    "middle_block_without_fences": "an atomic that sees a release acquires it with no fence of its own",
-}
 DEADLOCKS = {  # without a sanitizer; the other barrier faults end, some with wrong results
     "shuffle_mask_of_five_bits",
     "own_lane_missing_from_a_ballot",
@@ -53,9 +49,7 @@ def each(chosen: Sequence[Any]):
 
 
 def _unless_unseen(entry: Entry):
-    reason = UNSEEN.get(entry.name)
-    marks = [] if reason is None else [pytest.mark.xfail(strict=True, reason=reason)]
-    return pytest.param(entry, marks=marks, id=entry.name)
+    return pytest.param(entry, id=entry.name)
 
 
 def assert_right(entry: Entry) -> None:

@@ -56,7 +56,7 @@ WATCH_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.atomic", shadow.atomic, types.void, (_i32, _i64, _i64)),
     ("rk.bounds.at", shadow.bounds, types.void, (_i32, _i64, _i64, _i64, _i32)),
     ("rk.local_read.at", shadow.local_read, types.void, (_i32, _i32)),
-    ("rk.fence", happens_before.fence, types.void, ()),
+    ("rk.fence", happens_before.fence, types.void, (_i32,)),
 )
 
 # linked into kernels whose accesses are traced

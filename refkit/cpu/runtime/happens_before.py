@@ -25,6 +25,9 @@ from .layout import (
 )
 from .primitives import address_of, words
 from .shadow_layout import (
+    DEVICE_EPOCH,
+    DEVICE_FENCES,
+    FENCED_KNOWLEDGE,
     NOBODY,
     ONE_BLOCK,
     ONE_THREAD,
@@ -34,6 +37,8 @@ from .shadow_layout import (
     RELEASE_BLOCK,
     RELEASE_CAPACITY,
     RELEASE_CLOCKS,
+    RELEASE_DEVICE_EPOCH,
+    RELEASE_DEVICE_FENCES,
     RELEASE_EPOCH,
     RELEASE_FENCES,
     RELEASE_MARK,
@@ -65,17 +70,20 @@ def release_at(sanitizer, index):
 
 
 @cuda.jit(device=True)
-def covers(release, who, when):
-    """Whether a release by itself makes an access visible."""
+def covers(release, who, when, reader_block):
+    """Whether a release by itself makes an access visible to a block; another block needs a fence of device scope."""
     level, rank, block = who & 7, (who >> 3) & 1023, who >> 13
     epoch, warp_clock, fences = when >> 40, (when >> 20) & 0xFFFFF, when & 0xFFFFF
     if release[RELEASE_BLOCK] != block:
         return False
-    if epoch < release[RELEASE_EPOCH]:
+    released_epoch, released_fences = release[RELEASE_EPOCH], release[RELEASE_FENCES]
+    if reader_block != block:
+        released_epoch, released_fences = release[RELEASE_DEVICE_EPOCH], release[RELEASE_DEVICE_FENCES]
+    if epoch < released_epoch:
         return True
-    if level == ONE_THREAD:
+    if level == ONE_THREAD and released_fences > 0:
         if rank == release[RELEASE_RANK]:
-            return fences < release[RELEASE_FENCES]
+            return fences < released_fences
         if rank // WARP_SIZE == release[RELEASE_RANK] // WARP_SIZE:
             return release[RELEASE_CLOCKS + (rank & 31)] > warp_clock
     return False
@@ -90,6 +98,7 @@ def knows(thread, who, when):
     sanitizer = sanitizer_of(thread)
     if sanitizer[SANITIZER_GAVE_UP] != 0 or who & 7 == WHOLE_GRID:
         return True
+    block = words(thread[THREAD_BLOCK])
     query = sanitizer[SANITIZER_QUERY] + 1
     sanitizer[SANITIZER_QUERY] = query
     stack = words(sanitizer[SANITIZER_STACK])
@@ -100,7 +109,7 @@ def knows(thread, who, when):
         release = release_at(sanitizer, stack[depth])
         if release[RELEASE_MARK] != query:
             release[RELEASE_MARK] = query
-            if covers(release, who, when):
+            if covers(release, who, when, block[BLOCK_LINEAR]):
                 return True
             if depth + 2 >= STACK_CAPACITY:
                 return True
@@ -160,28 +169,53 @@ def merged_who(thread, me, who):
 
 
 @cuda.jit(device=True)
-def new_release(thread, address, before):
-    """Adds a release by the thread to the graph and returns its index; 0 where the table is full."""
-    sanitizer = sanitizer_of(thread)
+def empty_release(sanitizer, parent, before, address):
+    """Adds a node to the graph that releases nothing itself and returns its index; 0 where the table is full."""
     index = sanitizer[SANITIZER_RELEASE_COUNT] + 1
     if index >= RELEASE_CAPACITY:
         sanitizer[SANITIZER_GAVE_UP] = 1
         return 0
     sanitizer[SANITIZER_RELEASE_COUNT] = index
     release = release_at(sanitizer, index)
-    block = words(thread[THREAD_BLOCK])
-    clocks = words(thread[THREAD_CLOCKS])
-    release[RELEASE_BLOCK] = block[BLOCK_LINEAR]
-    release[RELEASE_EPOCH] = thread[THREAD_FENCE_EPOCH]
-    release[RELEASE_RANK] = thread[THREAD_LINEAR]
-    release[RELEASE_FENCES] = thread[THREAD_FENCES]
-    release[RELEASE_PARENT] = thread[THREAD_KNOWS]
+    for word in range(RELEASE_WORDS):
+        release[word] = 0
+    release[RELEASE_BLOCK] = -1
+    release[RELEASE_PARENT] = parent
     release[RELEASE_BEFORE] = before
     release[RELEASE_ADDRESS] = address
-    release[RELEASE_MARK] = 0
-    for lane in range(WARP_SIZE):
-        release[RELEASE_CLOCKS + lane] = clocks[lane] if thread[THREAD_FENCES] > 0 else 0
     return index
+
+
+@cuda.jit(device=True)
+def new_release(thread, address, before):
+    """Adds the thread's release: what it did before its last fence, and what it knew then. 0 where the table is full."""
+    sanitizer = sanitizer_of(thread)
+    clocks = words(thread[THREAD_CLOCKS])
+    index = empty_release(sanitizer, clocks[FENCED_KNOWLEDGE], before, address)
+    if index != 0:
+        release = release_at(sanitizer, index)
+        block = words(thread[THREAD_BLOCK])
+        release[RELEASE_BLOCK] = block[BLOCK_LINEAR]
+        release[RELEASE_RANK] = thread[THREAD_LINEAR]
+        release[RELEASE_EPOCH] = thread[THREAD_FENCE_EPOCH]
+        release[RELEASE_FENCES] = thread[THREAD_FENCES]
+        release[RELEASE_DEVICE_EPOCH] = clocks[DEVICE_EPOCH]
+        release[RELEASE_DEVICE_FENCES] = clocks[DEVICE_FENCES]
+        for lane in range(WARP_SIZE):
+            release[RELEASE_CLOCKS + lane] = clocks[lane]
+    return index
+
+
+@cuda.jit(device=True)
+def learn(thread, release):
+    """Adds a release to what the thread knows."""
+    known = thread[THREAD_KNOWS]
+    if known == 0 or release_at(sanitizer_of(thread), release)[RELEASE_PARENT] == known:
+        thread[THREAD_KNOWS] = release
+    elif known != release:
+        joined = empty_release(sanitizer_of(thread), known, release, 0)
+        if joined != 0:
+            thread[THREAD_KNOWS] = joined
 
 
 @cuda.jit(device=True)
@@ -205,57 +239,50 @@ def sync_slot(thread, address, insert):
 
 @cuda.jit(device=True)
 def synchronise_by_atomic(thread, address):
-    """What an atomic does to the order: it sees the releases at its address, and adds the thread's own."""
-    brings = thread[THREAD_FENCES] > thread[THREAD_RELEASED] or thread[THREAD_KNOWS] != 0
+    """What an atomic does to the order: it sees the releases at its address, and adds the thread's own.
+
+    Only what came before the thread's last fence is released, what it had learnt by then included.
+    """
+    brings = thread[THREAD_FENCES] > thread[THREAD_RELEASED]
     slot_address = sync_slot(thread, address, brings)
     if slot_address == 0:
         return
     slot = words(slot_address)
     newest = slot[1]
-    sanitizer = sanitizer_of(thread)
     known = thread[THREAD_KNOWS]
-    if newest != 0 and known != 0 and known != newest and release_at(sanitizer, known)[RELEASE_ADDRESS] == address:
-        known = newest  # what was newest here once is part of what is newest now
-        thread[THREAD_KNOWS] = newest
-    if thread[THREAD_FENCES] > thread[THREAD_RELEASED] or (known != 0 and known != newest):
+    if newest != 0 and known != newest:
+        if known != 0 and release_at(sanitizer_of(thread), known)[RELEASE_ADDRESS] == address:
+            thread[THREAD_KNOWS] = newest  # what was newest here once is part of what is newest now
+        else:
+            learn(thread, newest)
+    if brings:
         added = new_release(thread, address, newest)
         if added != 0:
             slot[1] = added
-            thread[THREAD_KNOWS] = added
             thread[THREAD_RELEASED] = thread[THREAD_FENCES]
-    elif newest != 0:
-        thread[THREAD_KNOWS] = newest
+            learn(thread, added)
     if thread[THREAD_KNOWS] != 0:
         block = words(thread[THREAD_BLOCK])
         block[BLOCK_KNOWS] = 1
 
 
-@cuda.jit(device=True)
-def note_fence(thread):
+def fence(thread, device_scope):
+    """`threadfence`: what comes before may be released by the next atomic, to other blocks if the scope is the device."""
     thread[THREAD_FENCES] += 1
     thread[THREAD_FENCE_EPOCH] = thread[THREAD_EPOCH]
+    clocks = words(thread[THREAD_CLOCKS])
+    clocks[FENCED_KNOWLEDGE] = thread[THREAD_KNOWS]
     block = words(thread[THREAD_BLOCK])
-    block[BLOCK_FENCED] = 1
-
-
-def fence(thread):
-    """`threadfence` of any scope: what comes before may be released by the next atomic."""
-    note_fence(thread)
+    block[BLOCK_FENCED] |= 1
+    if device_scope != 0:
+        clocks[DEVICE_FENCES] = thread[THREAD_FENCES]
+        clocks[DEVICE_EPOCH] = thread[THREAD_EPOCH]
+        block[BLOCK_FENCED] |= 2
 
 
 @cuda.jit(device=True)
 def join_knowledge(first_thread, other):
     """Makes the first thread know what the other knows."""
-    known, more = first_thread[THREAD_KNOWS], other[THREAD_KNOWS]
-    if more != 0 and more != known:
-        if known == 0:
-            first_thread[THREAD_KNOWS] = more
-        else:
-            joined = new_release(first_thread, 0, more)
-            if joined != 0:
-                release = release_at(sanitizer_of(first_thread), joined)
-                release[RELEASE_EPOCH] = 0
-                release[RELEASE_FENCES] = 0
-                for lane in range(WARP_SIZE):
-                    release[RELEASE_CLOCKS + lane] = 0
-                first_thread[THREAD_KNOWS] = joined
+    more = other[THREAD_KNOWS]
+    if more != 0 and more != first_thread[THREAD_KNOWS]:
+        learn(first_thread, more)

@@ -50,6 +50,12 @@ REGION_SHIFT = 2  # log2 of the bytes that one cell stands for
 REGION_SHADOW = 3
 REGION_WORDS = 4
 
+# --- what the sanitizers keep per thread: 32 clocks, one per lane of its warp, and -----------------------------------
+FENCED_KNOWLEDGE = 32  # the newest release that the thread had seen at its last fence: what its own releases pass on
+DEVICE_FENCES = 33  # fences up to the last one of device scope
+DEVICE_EPOCH = 34  # epoch at that fence
+CLOCK_WORDS = 40
+
 # --- release: a fence and an atomic behind it ----------------------------------------------------------------------------
 RELEASE_BLOCK = 0
 RELEASE_EPOCH = 1  # accesses of the block before this epoch are released
@@ -60,7 +66,9 @@ RELEASE_BEFORE = 5  # the release before this one at the same address
 RELEASE_ADDRESS = 6
 RELEASE_MARK = 7  # the last search that came by
 RELEASE_CLOCKS = 8  # 32 clocks of the thread's warp
-RELEASE_WORDS = 40
+RELEASE_DEVICE_EPOCH = 40  # as RELEASE_EPOCH and RELEASE_FENCES, for readers in other blocks
+RELEASE_DEVICE_FENCES = 41
+RELEASE_WORDS = 42
 RELEASE_CAPACITY = 1 << 14
 SYNC_CAPACITY = 1 << 12
 STACK_CAPACITY = 1 << 15

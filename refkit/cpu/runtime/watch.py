@@ -38,8 +38,12 @@ from .shadow_layout import (
     CELL_BYTES,
     CELL_SITES,
     CELL_WORDS,
+    CLOCK_WORDS,
+    DEVICE_EPOCH,
+    DEVICE_FENCES,
     DIVERGENT_BARRIER,
     EXITED_THREADS,
+    FENCED_KNOWLEDGE,
     INITIALIZED,
     ONE_THREAD,
     OPERATION,
@@ -78,8 +82,8 @@ def forget(thread):
     thread[THREAD_SANITIZER] = worker[WORKER_SANITIZER]
     thread[THREAD_IDENTITY] = ONE_THREAD | (thread[THREAD_LINEAR] << 3) | (block[BLOCK_LINEAR] << 13)
     clocks = words(thread[THREAD_CLOCKS])
-    for lane in range(WARP_SIZE):
-        clocks[lane] = 0
+    for word in range(CLOCK_WORDS):
+        clocks[word] = 0
     thread[THREAD_EPOCH] = 0
     thread[THREAD_FENCES] = 0
     thread[THREAD_FENCE_EPOCH] = 0
@@ -131,6 +135,10 @@ def barrier_passed(block, thread_count):
             if fenced != 0:  # a fence before the barrier serves the threads behind it as well
                 thread[THREAD_FENCES] += 1
                 thread[THREAD_FENCE_EPOCH] = thread[THREAD_EPOCH]
+                if fenced & 2:
+                    clocks = words(thread[THREAD_CLOCKS])
+                    clocks[DEVICE_FENCES] = thread[THREAD_FENCES]
+                    clocks[DEVICE_EPOCH] = thread[THREAD_EPOCH]
             if first < 0:
                 first = t
             elif knowing != 0:
@@ -141,6 +149,9 @@ def barrier_passed(block, thread_count):
             thread = thread_at(block, t)
             if thread[THREAD_STATE] == AT_BARRIER:
                 thread[THREAD_KNOWS] = known
+                if fenced != 0:
+                    clocks = words(thread[THREAD_CLOCKS])
+                    clocks[FENCED_KNOWLEDGE] = known
     block[BLOCK_FENCED] = 0
 
 
