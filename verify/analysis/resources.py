@@ -89,7 +89,7 @@ def resources(launch: TracedLaunch, compute_capability: tuple[int, int]) -> Reso
         shared_bytes=shared,
         occupancy=now,
         cliff=next_cliff(compute_capability, **use),
-        bounded=_with_one_more(launch, compute_capability, now, shared),
+        bounded=_with_one_more(launch, ptx, compute_capability, now, shared),
         instructions=instruction_mix(ptx),
     )
 
@@ -103,20 +103,27 @@ def _compiled(
 
 
 def _with_one_more(
-    launch: TracedLaunch, compute_capability: tuple[int, int], now: Occupancy, shared_bytes: int
+    launch: TracedLaunch, ptx: str, compute_capability: tuple[int, int], now: Occupancy, shared_bytes: int
 ) -> Bounded | None:
     """The kernel with room made for one more block; None where registers are not what limits."""
     if now.limits != ("registers",):
         return None
     threads = launch.block[0] * launch.block[1] * launch.block[2]
     bounds = (threads, now.blocks + 1)
-    fastmath = bool(launch.dispatcher.targetoptions.get("fastmath"))
     try:
-        _, made = _compiled(launch.dispatcher.py_func, launch.argument_types, compute_capability, fastmath, bounds)
+        made = toolchain.assemble(with_launch_bounds(ptx, bounds), compute_capability)
     except toolchain.CompilationError:
         return None
     then = occupancy(compute_capability, threads=threads, registers=made.registers, shared_bytes=shared_bytes)
     return Bounded(bounds, made.registers, made.spill_store_bytes + made.spill_load_bytes, then.blocks)
+
+
+def with_launch_bounds(ptx: str, bounds: tuple[int, int]) -> str:
+    """PTX whose kernel promises at most `bounds[0]` threads per block and asks for `bounds[1]` blocks per SM, as
+    `@cuda.jit(launch_bounds=...)` does."""
+    bare = re.sub(r"^\s*\.(?:maxntid|minnctapersm|maxnreg)\b[^\n]*\n", "", ptx, flags=re.MULTILINE)
+    promise = f".maxntid {bounds[0]}, 1, 1\n.minnctapersm {bounds[1]}\n"
+    return re.sub(r"(\.entry\b[^{]*?\))(\s*\{)", rf"\1\n{promise}\2", bare, count=1)
 
 
 def instruction_mix(ptx: str) -> dict[str, int]:

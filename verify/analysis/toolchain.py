@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from refkit.verify.analysis.linking import linked_ptx
+
 INSTALL = 'pip install "numba-cuda[cu13]" nvidia-cuda-nvcc'
 
 
@@ -36,10 +38,11 @@ class Assembled:
 
 def missing() -> str:
     """Which tools are not installed, in one line; empty where everything is."""
-    absent = [name for name, found in (("NVVM", _has_nvvm()), ("ptxas", find_ptxas() is not None)) if not found]
+    tools = (("NVVM", _has_nvvm()), ("NVRTC", _has_nvrtc()), ("ptxas", find_ptxas() is not None))
+    absent = [name for name, found in tools if not found]
     if not absent:
         return ""
-    return f"registers and occupancy need {' and '.join(absent)}, not installed here: {INSTALL}"
+    return f"registers and occupancy need {', '.join(absent)}, not installed here: {INSTALL}"
 
 
 @functools.cache
@@ -49,6 +52,18 @@ def _has_nvvm() -> bool:
     try:
         nvvm.NVVM()
     except Exception:  # the loader raises several kinds, by platform and version
+        return False
+    return True
+
+
+@functools.cache
+def _has_nvrtc() -> bool:
+    """Whether NVRTC is there, which numba-cuda asks for the architectures that it may compile for."""
+    from numba.cuda.cudadrv import nvrtc
+
+    try:
+        nvrtc.get_arch_option(9, 0)
+    except Exception:  # as above
         return False
     return True
 
@@ -73,27 +88,28 @@ def ptx_of(
     launch_bounds: Any = None,
 ) -> str:
     """A kernel's PTX. launch_bounds: as `@cuda.jit` takes them. Raises `CompilationError`."""
-    from numba import cuda
-    from numba.cuda import types
+    from numba.cuda import compiler, types
 
     from refkit.cpu.frontend import without_driver
 
     try:
         with without_driver():
-            text, _ = cuda.compile_ptx(
+            library, _ = compiler._compile_pyfunc_with_fixup(
                 function,
                 types.void(*argument_types),
-                cc=compute_capability,
+                device=False,
                 fastmath=fastmath,
+                cc=compute_capability,
                 abi="numba",
                 launch_bounds=launch_bounds,
             )
+            if library._linking_files:
+                return linked_ptx(library, compute_capability)
+            return str(library.get_asm_str(cc=compute_capability))
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        raise CompilationError(
-            f"{function.__name__} does not compile for sm_{_digits(compute_capability)}: {lines[0]}"
-        ) from None
-    return str(text)
+        where = f"sm_{_digits(compute_capability)}"
+        raise CompilationError(f"{function.__name__} does not compile for {where}: {lines[0]}") from None
 
 
 def assemble(ptx: str, compute_capability: tuple[int, int]) -> Assembled:
