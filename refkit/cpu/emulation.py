@@ -44,8 +44,9 @@ class emulate(contextlib.ContextDecorator):
         workers: int | None = None,
         timeout: float | None = None,
         always_raise: bool = True,
+        sample: int | None = None,
     ) -> None:
-        self.settings = Settings.checked(sanitize, schedule, workers, timeout, always_raise)
+        self.settings = Settings.checked(sanitize, schedule, workers, timeout, always_raise, sample)
         self._frames: list[active.Frame] = []
 
     def __enter__(self) -> Settings:

@@ -17,6 +17,7 @@ from .faults import Deadlock, KernelException, KernelFault, LaunchConfigurationE
 from .frontend import exception_of
 from .kernel import CompiledKernel, KernelCache
 from .runtime import layout
+from .sampling import sampled_blocks
 from .settings import Settings
 from .watching import Watch
 from .workers import Worker, worker_pool
@@ -100,6 +101,10 @@ class _Run:
             words[layout.LAUNCH_BLOCK_OFFSET] = int(random.integers(1 << 30))
             if words[layout.LAUNCH_BLOCK_SPAN] == self.blocks:
                 words[layout.LAUNCH_BLOCK_SPAN] *= 2  # equal values mean "in order"
+        if self.settings.sample is not None and self.blocks > self.settings.sample and not self.kernel.grid_barrier:
+            self.sample = sampled_blocks(self.blocks, self.threads, self.settings.sample)
+            words[layout.LAUNCH_BLOCK_LIST] = self.sample.ctypes.data
+            words[layout.LAUNCH_BLOCK_SPAN] = len(self.sample)
         words[layout.LAUNCH_ARGUMENTS] = self.arguments.ctypes.data
         words[layout.LAUNCH_ENTRY] = self.kernel.entry
         words[layout.LAUNCH_SHARED_BYTES] = self.shared_bytes
@@ -188,7 +193,7 @@ class _Run:
         return bool(raised) or any(worker.status == layout.DEADLOCKED for worker in workers)
 
     def _stop(self, workers: list[Worker], futures: list["Future[None]"]) -> None:
-        """Ends the workers: at their next poll, or by a signal where none comes soon. Interrupts do not cut it short."""
+        """Ends the workers: at their next poll, or by a signal where none comes soon. Interrupts do not end it."""
         self.launch_block[layout.LAUNCH_STOP] = 1
         while not all(future.done() for future in futures):
             with contextlib.suppress(KeyboardInterrupt):

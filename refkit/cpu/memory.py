@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import mmap
 import threading
 import weakref
 from types import SimpleNamespace
@@ -14,6 +15,24 @@ from . import active
 
 ALIGNMENT = 256
 """Bytes; what `cuMemAlloc` promises, so that vector loads find the same alignment as on a device."""
+
+SPARSE_BYTES = 1 << 30
+"""From this size on memory is only reserved: a page costs nothing until something is written to it, and reads as zero."""
+
+_MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
+
+
+def _sparse(nbytes: int) -> np.ndarray:
+    """Reserved memory (uint8), which may be larger than the machine's."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    return np.frombuffer(mmap.mmap(-1, nbytes, flags=flags), np.uint8)
+
+
+def zeros(rows: int, columns: int) -> np.ndarray:
+    """An int64 table of zeros that costs memory only where it is written, however large it is."""
+    nbytes = 8 * rows * columns
+    words = _sparse(nbytes).view(np.int64) if nbytes >= SPARSE_BYTES else np.zeros(rows * columns, np.int64)
+    return words.reshape(rows, columns)
 
 
 class _Blocks:
@@ -59,7 +78,7 @@ def allocate(nbytes: int) -> np.ndarray:
     """
     if nbytes < 0:
         raise ValueError(f"cannot allocate {nbytes} bytes of device memory")
-    room = np.empty(nbytes + ALIGNMENT, np.uint8)
+    room = _sparse(nbytes + ALIGNMENT) if nbytes >= SPARSE_BYTES else np.empty(nbytes + ALIGNMENT, np.uint8)
     block = anchored(room, room.ctypes.data + -room.ctypes.data % ALIGNMENT, nbytes)
     if nbytes:
         _blocks.add(block)

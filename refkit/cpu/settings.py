@@ -19,6 +19,8 @@ class Settings:
     timeout: seconds that one launch may take; None takes the executor's own limit.
     always_raise: a `raise` or a failed `assert` in a kernel ends the launch with `KernelException`, also where the
         kernel was not compiled with `debug=True` (on a GPU such a thread just returns).
+    sample: the most blocks that a launch runs; of a larger grid only a sample runs: the first, the last, those around
+        every power of two of the block's and of the thread's number, and some between. None runs all of them.
     tracer: what `refkit.cpu.trace` collects launches in; None where nothing is traced.
     """
 
@@ -27,6 +29,7 @@ class Settings:
     workers: int | None = None
     timeout: float | None = None
     always_raise: bool = True
+    sample: int | None = None
     tracer: Any = None
 
     @classmethod
@@ -37,6 +40,7 @@ class Settings:
         workers: int | None = None,
         timeout: float | None = None,
         always_raise: bool = True,
+        sample: int | None = None,
     ) -> Settings:
         """The settings, each value checked; raises TypeError or ValueError that names the value."""
         if isinstance(sanitize, str):
@@ -50,4 +54,6 @@ class Settings:
             raise ValueError(f"workers={workers!r}: expected None or an integer from 1")
         if timeout is not None and not timeout > 0:
             raise ValueError(f"timeout={timeout!r}: expected None or seconds above 0")
-        return cls(names, schedule, workers, timeout, bool(always_raise))
+        if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
+            raise ValueError(f"sample={sample!r}: expected None or a number of blocks from 1")
+        return cls(names, schedule, workers, timeout, bool(always_raise), sample)

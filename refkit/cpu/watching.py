@@ -2,7 +2,6 @@
 
 import linecache
 import re
-import weakref
 from typing import Any
 
 import numpy as np
@@ -38,13 +37,6 @@ _ACCESSES = {shadow.READ: "read", shadow.WRITE: "write", shadow.ATOMIC: "atomic"
 _MADE = re.compile(r"(\w+)\s*=\s*(?:\w+\.)*(?:shared|local)\.array")
 
 
-class _Initialised:
-    """Which elements of device memory have been written: by block of memory, one byte per byte."""
-
-    def __init__(self) -> None:
-        self._maps: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-
-
 class Watch:
     """The sanitizers' tables for one launch, and what they found."""
 
@@ -70,7 +62,7 @@ class Watch:
     def _make_regions(self) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray, int]]]:
         """A region and a shadow for each block of memory that holds an argument."""
         blocks: dict[int, tuple[np.ndarray, int]] = {}
-        for _, array in self.arrays:
+        for _, array in self.arrays if self.sanitize & {"race", "uninitialized"} else ():
             if array.host.size == 0:
                 continue
             owner = memory.find(array.host.ctypes.data)
@@ -83,12 +75,12 @@ class Watch:
         shadows = []
         for row, (start, (owner, item)) in zip(regions, blocks.items()):
             shift = max(0, item.bit_length() - 1)
-            cells = np.zeros((-(-owner.nbytes >> shift) + 1, shadow.CELL_WORDS), np.int64)
-            written = memory.written(owner)
             count = -(-owner.nbytes // (1 << shift))
-            state = written[:: 1 << shift][:count].astype(np.int64) if written is not None else 1
-            cells[:count, shadow.CELL_SITES] = state * shadow.INITIALIZED
-            row[:] = start, start + owner.nbytes, shift, cells.ctypes.data
+            cells = memory.zeros(count + 1, shadow.CELL_WORDS)
+            written = memory.written(owner)
+            if written is not None:
+                cells[:count, shadow.CELL_SITES] = written[:: 1 << shift].astype(np.int64) * shadow.INITIALIZED
+            row[:] = start, start + owner.nbytes, shift, cells.ctypes.data, written is None
             shadows.append((owner, cells, shift))
         return regions, shadows
 
@@ -119,6 +111,8 @@ class Watch:
     def finish(self, worker: Any, launch_block: np.ndarray) -> None:
         """Notes what the launch has written, and raises `SanitizerFault` where something was found."""
         for owner, cells, shift in self._shadows:
+            if memory.written(owner) is None:
+                continue
             flags = (cells[:, shadow.CELL_SITES] & shadow.INITIALIZED) != 0
             memory.mark_written(owner, np.repeat(flags, 1 << shift)[: owner.nbytes])
         count = int(self._block[shadow.SANITIZER_FINDING_COUNT])

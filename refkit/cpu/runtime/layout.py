@@ -139,6 +139,7 @@ LAUNCH_PRINT_CAPACITY = 13  # bytes
 LAUNCH_PRINT_USED = 14
 LAUNCH_THREADS_PER_BLOCK = 15
 LAUNCH_TRACE = 16  # memory model: address of the trace block (runtime/trace.py)
+LAUNCH_BLOCK_LIST = 20  # address of the numbers of the blocks to run; 0: all of them
 LAUNCH_WORDS = 24
 
 # --- how a worker ended ---------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ from .layout import (
     DONE,
     EXITED,
     LAUNCH_BLOCK_FACTOR,
+    LAUNCH_BLOCK_LIST,
     LAUNCH_BLOCK_OFFSET,
     LAUNCH_BLOCK_SPAN,
     LAUNCH_BLOCKS,
@@ -317,6 +318,8 @@ def run_group(worker, launch):
 @cuda.jit(device=True)
 def block_at(launch, position):
     """The block that stands at a position of the launch's block order; -1 for a position that holds none."""
+    if launch[LAUNCH_BLOCK_LIST] != 0:
+        return words(launch[LAUNCH_BLOCK_LIST])[position]
     span = launch[LAUNCH_BLOCK_SPAN]
     linear = position
     if span != launch[LAUNCH_BLOCKS]:

@@ -45,6 +45,7 @@ from .shadow_layout import (
     REGION_END,
     REGION_SHADOW,
     REGION_SHIFT,
+    REGION_WRITTEN,
     REGION_WORDS,
     SANITIZER_FLAGS,
     SANITIZER_LAST_REGION,
@@ -197,7 +198,7 @@ def check_cell(thread, cell, flags, site, address, access, uninitialized):
         who, when = cell[CELL_READ_WHO], cell[CELL_READ_WHEN]
         if who == (ONE_BLOCK | (me & ~0x1FFF)) and when >> 40 == thread[THREAD_EPOCH]:
             return
-    if access != WRITE and flags & WATCH_UNINITIALIZED and cell[CELL_SITES] & INITIALIZED == 0:
+    if access != WRITE and uninitialized != 0 and flags & WATCH_UNINITIALIZED and cell[CELL_SITES] & INITIALIZED == 0:
         record(thread, uninitialized, site, address, access, 0, 0, 0, 0, 0)
         cell[CELL_SITES] |= INITIALIZED
     if flags & WATCH_RACE:
@@ -234,7 +235,7 @@ def check_access(thread, site, address, size, access):
         if found == 0:
             return
         region = words(found)
-        uninitialized = UNINITIALIZED_GLOBAL
+        uninitialized = 0 if region[REGION_WRITTEN] != 0 else UNINITIALIZED_GLOBAL
         offset = address - region[REGION_BASE]
         shift = region[REGION_SHIFT]
         shadow = region[REGION_SHADOW]

@@ -48,7 +48,8 @@ REGION_BASE = 0
 REGION_END = 1
 REGION_SHIFT = 2  # log2 of the bytes that one cell stands for
 REGION_SHADOW = 3
-REGION_WORDS = 4
+REGION_WRITTEN = 4  # 1: all of it counts as written
+REGION_WORDS = 5
 
 # --- what the sanitizers keep per thread: 32 clocks, one per lane of its warp, and -----------------------------------
 FENCED_KNOWLEDGE = 32  # the newest release that the thread had seen at its last fence: what its own releases pass on
