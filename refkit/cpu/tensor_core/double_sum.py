@@ -11,7 +11,7 @@ from .instruction import MmaInstruction
 from .numbers import LANES, bits_of, double_of, fused_multiply_add, registers_of
 
 M, N, K = 8, 8, 4
-ELEMENTS = M * N // LANES
+A_SIZE, B_SIZE, ELEMENTS = M * K, N * K, M * N // LANES
 
 
 def handler(instruction: MmaInstruction) -> Callable[..., None]:
@@ -19,7 +19,7 @@ def handler(instruction: MmaInstruction) -> Callable[..., None]:
 
     def serve(first, unused):
         lanes = address_of(first)
-        a, b = cuda.local.array(M * K, types.float64), cuda.local.array(N * K, types.float64)
+        a, b = cuda.local.array(A_SIZE, types.float64), cuda.local.array(B_SIZE, types.float64)
         for lane in range(LANES):
             registers = registers_of(lanes, lane)
             a[(lane >> 2) * K + (lane & 3)] = double_of(registers[0])
