@@ -104,7 +104,10 @@ def _with_polls(
     translation: translate.Translation, file: str, watched: bool, accesses: list[tracing.AccessSite] | None
 ) -> tuple[str, bool, bool]:
     """The kernel's text in SSA form with polls; whether a loop waits for other threads; whether a function recurses."""
-    module = llvm.parse_assembly(engine.retarget(translation.text))
+    text = translation.text
+    if accesses is not None:
+        text = tracing.with_definitions(text, (meaning.definition for meaning in translation.meanings.values()))
+    module = llvm.parse_assembly(engine.retarget(text))
     passes = llvm.create_new_module_pass_manager()
     if accesses is not None:
         tracing.inline_all(module, passes)
@@ -116,7 +119,7 @@ def _with_polls(
     if watched:
         text = instrument.instrument(text, translation.sites, file)
     if accesses is not None:
-        text = tracing.instrument(text, accesses, file)
+        text = tracing.instrument(tracing.without_definitions(text), accesses, file, translation.sites)
     text, recursive = recursion.guard_recursion(text, translation.sites, file)
     text, spins = polls.insert_polls(text, translation.sites, file)
     text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)

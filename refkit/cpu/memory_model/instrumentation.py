@@ -6,6 +6,7 @@ its address, a number made of the turns of its loops, outermost first.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,39 @@ PASSES = ("new_gvn", "instruction_combine", "simplify_cfg", "loop_simplify")
 """What the device's compiler is sure to do as well: an element that is read twice in a row is one access."""
 
 
+_OWN = ", !rk.own !{}"
+"""Marks what the host meaning of an inline instruction reads and writes itself; its `rk.touch` says what the device
+does instead."""
+_MEMORY = re.compile(r"^(\s+(?:%\S+ = )?(?:load|store|atomicrmw|cmpxchg) .*?)\s*$", re.MULTILINE)
+_TOUCH = re.compile(
+    r"^\s+(?:tail )?call void @rk\.touch\.(?P<access>\w+)"
+    r"\(ptr [^,]*, i32 (?P<site>\d+), ptr (?:\w+ )*(?P<pointer>%(?:\"[^\"]*\"|[-\w$.]+)), i64 (?P<size>\d+)\)"
+)
+_DECLARED = re.compile(r"^declare [^@\n]*@(\"[^\"]*\"|[-\w$.]+)\(")
+_DEFINED = re.compile(r"^define [^@\n]*@(\"[^\"]*\"|[-\w$.]+)\(", re.MULTILINE)
+
+
+def with_definitions(text: str, definitions: Iterable[str]) -> str:
+    """IR text together with the host meanings of its inline instructions, to be inlined: each may lie in a loop."""
+    added = "\n".join(_MEMORY.sub(rf"\1{_OWN}", definition) for definition in definitions)
+    if not added:
+        return text
+    seen = set(_DEFINED.findall(text)) | set(_DEFINED.findall(added))
+    kept = []
+    for line in f"{text}\n{added}".splitlines():
+        if match := _DECLARED.match(line):
+            if match.group(1) in seen:
+                continue
+            seen.add(match.group(1))
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def without_definitions(text: str) -> str:
+    """IR text without the definitions that were inlined: they are added again, in full, when the kernel is linked."""
+    return re.sub(r"^define [^@\n]*@\"?rk\.ptx\.[^\n]*\n.*?^\}\n?", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def inline_all(module: Any, passes: Any) -> None:
     """Makes every function of a parsed module part of its callers, so that each access knows all loops around it."""
     for function in module.functions:
@@ -42,10 +76,10 @@ def inline_all(module: Any, passes: Any) -> None:
     passes.add_always_inliner_pass()
 
 
-def instrument(text: str, sites: list[AccessSite], default_file: str) -> str:
+def instrument(text: str, sites: list[AccessSite], default_file: str, places: list[tuple[str, int]]) -> str:
     """IR text with a call `rk.trace(thread, site, address, turn)` before each access that is not the thread's own.
 
-    Each access is appended to `sites`.
+    Each access is appended to `sites`. places: (file, line) by the numbers that inline instructions go by.
     """
     lines = Lines(text, default_file)
     out: list[str] = []
@@ -54,11 +88,11 @@ def instrument(text: str, sites: list[AccessSite], default_file: str) -> str:
         if not define or "@___numba_atomic" in define or "@rk." in define:
             out.extend([define, *body] if define else body)
         else:
-            out.extend([define, *_instrumented(body, lines, sites)])
+            out.extend([define, *_instrumented(body, lines, sites, places)])
     return "\n".join(out)
 
 
-def _instrumented(body: list[str], lines: Lines, sites: list[AccessSite]) -> list[str]:
+def _instrumented(body: list[str], lines: Lines, sites: list[AccessSite], places: list[tuple[str, int]]) -> list[str]:
     function = Function(body)
     pointers = Pointers(body)
     constants = {match.group(1) for line in body if (match := _FROM_CONSTANT.match(line))}
@@ -79,7 +113,9 @@ def _instrumented(body: list[str], lines: Lines, sites: list[AccessSite]) -> lis
             out.extend(_key(enclosing))
         turn = _named("key", enclosing[-1].header) if enclosing else "0"
         for line in block[first:]:
-            out.extend(_call(line, turn, pointers, constants, lines, sites))
+            found = _touched(line, places) or _accessed(line, pointers, constants, lines)
+            if found is not None:
+                out.extend(_call(*found, turn, sites))
             out.append(line)
     return out
 
@@ -120,20 +156,32 @@ def _key(enclosing: list[Loop]) -> list[str]:
     return [*lines, f"  {scaled} = mul i64 {outer}, {_FACTOR}", f"  {key} = add i64 {scaled}, {turn}"]
 
 
-def _call(
-    line: str, turn: str, pointers: Pointers, constants: set[str], lines: Lines, sites: list[AccessSite]
-) -> list[str]:
+def _touched(line: str, places: list[tuple[str, int]]) -> tuple[AccessSite, str] | None:
+    """What an inline instruction says about its access, and the pointer."""
+    match = _TOUCH.match(line)
+    if match is None:
+        return None
+    file, number = places[int(match["site"])]
+    return AccessSite(file, number, match["access"], int(match["size"])), match["pointer"]
+
+
+def _accessed(line: str, pointers: Pointers, constants: set[str], lines: Lines) -> tuple[AccessSite, str] | None:
+    """What a load, store or atomic accesses, and the pointer; None for constants and the thread's own memory."""
     found = access(line)
-    if found is None or found[2].startswith("@"):
-        return []
+    if found is None or found[2].startswith("@") or "!rk.own" in line:
+        return None
     operation, kind, pointer = found
     roots = pointers.roots(pointer)
     if roots and roots <= set(pointers.allocas) | constants:
-        return []  # the thread's own memory, or constants
+        return None
     file, number = lines.location(line)
-    site = len(sites)
-    sites.append(AccessSite(file, number, operation, size_of(kind)))
+    return AccessSite(file, number, operation, size_of(kind)), pointer
+
+
+def _call(site: AccessSite, pointer: str, turn: str, sites: list[AccessSite]) -> list[str]:
+    number = len(sites)
+    sites.append(site)
     return [
-        f"  %rk.traced.{site} = ptrtoint ptr {pointer} to i64",
-        f"  call void @rk.trace(ptr %rk.thread, i32 {site}, i64 %rk.traced.{site}, i64 {turn})",
+        f"  %rk.traced.{number} = ptrtoint ptr {pointer} to i64",
+        f"  call void @rk.trace(ptr %rk.thread, i32 {number}, i64 %rk.traced.{number}, i64 {turn})",
     ]
