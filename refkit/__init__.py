@@ -1,3 +1,3 @@
-"""refkit verifies hand-written Numba CUDA kernels: float64 references, computed error bounds, and an executor that needs no GPU."""
+"""refkit verifies hand-written Numba CUDA kernels: float64 references, computed bounds, an executor without a GPU."""
 
 __version__ = "0.1.0"

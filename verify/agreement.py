@@ -125,7 +125,8 @@ def main(arguments: list[str] | None = None) -> int:
         found.append(agreement)
         verdict = "agree" if agreement.holds else "DIFFER"
         bits = f"{agreement.integer_cases} integer cases bit for bit, " if agreement.exact_outputs else ""
-        print(f"{name:40s} {verdict}: {bits}{agreement.real_cases} real cases, worst {agreement.worst:.2g} of the model")
+        real = f"{agreement.real_cases} real cases, worst {agreement.worst:.2g} of the model"
+        print(f"{name:40s} {verdict}: {bits}{real}")
         for failure in agreement.failures:
             print(f"    {failure}")
     if options.json is not None:

@@ -18,7 +18,7 @@ _MOST_BYTES = 512 * 1024 * 1024
 
 
 def directory() -> Path | None:
-    """Where entries lie: `$REFKIT_CACHE_DIR`, else `refkit` in the user's cache folder; None where nothing can be written."""
+    """Where entries lie: `$REFKIT_CACHE_DIR`, else `refkit` in the user's cache folder; None where none can be made."""
     named = os.environ.get("REFKIT_CACHE_DIR")
     base = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "refkit"
     try:

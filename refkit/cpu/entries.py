@@ -36,7 +36,10 @@ def _store(word: int, value: str) -> str:
 
 def _thread_loop(kernel: str, loads: str, arguments: str) -> str:
     def dimension(word: int, name: str) -> str:
-        return f"  %{name}.p = getelementptr i64, ptr %block, i64 {word}\n  %{name} = load i64, ptr %{name}.p, !invariant.load !0\n"
+        return (
+            f"  %{name}.p = getelementptr i64, ptr %block, i64 {word}\n"
+            f"  %{name} = load i64, ptr %{name}.p, !invariant.load !0\n"
+        )
 
     per_thread = "".join(
         (
@@ -55,7 +58,8 @@ def _thread_loop(kernel: str, loads: str, arguments: str) -> str:
     return (
         "define void @rk_entry(ptr %block, ptr %worker) {\nentry:\n"
         f"  %thread = alloca [{layout.THREAD_WORDS} x i64], align 16\n{loads}"
-        f"{dimension(layout.BLOCK_NTID_X, 'nx')}{dimension(layout.BLOCK_NTID_Y, 'ny')}{dimension(layout.BLOCK_NTID_Z, 'nz')}"
+        f"{dimension(layout.BLOCK_NTID_X, 'nx')}{dimension(layout.BLOCK_NTID_Y, 'ny')}"
+        f"{dimension(layout.BLOCK_NTID_Z, 'nz')}"
         "  %block.i = ptrtoint ptr %block to i64\n  %worker.i = ptrtoint ptr %worker to i64\n"
         f"  %limit.p = getelementptr i64, ptr %worker, i64 {layout.WORKER_STACK_LIMIT}\n"
         f"  %limit = load i64, ptr %limit.p, !invariant.load !0\n{_store(layout.THREAD_STACK_LIMIT, '%limit')}"

@@ -1,6 +1,7 @@
 """Adds the sanitizers' calls to the text of a kernel in SSA form: before each access, and beside each local array.
 
-Memory that is provably the thread's own (its stack) is left alone. A local array gets a shadow of the same type, indexed
+Memory that is provably the thread's own (its stack) is left alone. A local array gets a shadow of the same type, and is
+indexed
 by the same instructions, so that LLVM can keep both in registers once the loops around them are unrolled.
 """
 
@@ -13,7 +14,8 @@ from .faults import Unsupported
 _NAME = r'(?:"[^"]*"|[-\w$.]+)'
 _LOAD = re.compile(rf"^\s+%({_NAME}) = load (?:atomic )?(?:volatile )?(?P<type>[^,]+), ptr (?P<pointer>[%@]{_NAME})")
 _STORE = re.compile(
-    rf"^\s+store (?:atomic )?(?:volatile )?(?P<type>\S+|<[^>]*>|\[[^\]]*\]|\{{[^}}]*\}}) [^\n]*?, ptr (?P<pointer>[%@]{_NAME})"
+    r"^\s+store (?:atomic )?(?:volatile )?(?P<type>\S+|<[^>]*>|\[[^\]]*\]|\{[^}]*\}) [^\n]*?, "
+    rf"ptr (?P<pointer>[%@]{_NAME})"
 )
 _RMW = re.compile(rf"^\s+%({_NAME}) = atomicrmw (?:volatile )?\w+ ptr (?P<pointer>[%@]{_NAME}), (?P<type>\w+) ")
 _CMPXCHG = re.compile(rf"^\s+%({_NAME}) = cmpxchg (?:weak )?(?:volatile )?ptr (?P<pointer>[%@]{_NAME}), (?P<type>\w+) ")
@@ -36,7 +38,8 @@ _ADDRESS = re.compile(
 )
 _POINTER = re.compile(rf"ptr (?P<pointer>%{_NAME})")
 _BOUNDS = re.compile(
-    rf"^(?P<head>\s+call void @rk\.bounds\(ptr %rk\.thread, i32 \d+, )ptr (?:\w+ )*(?P<pointer>[%@]{_NAME})(?P<tail>,.*)$"
+    r"^(?P<head>\s+call void @rk\.bounds\(ptr %rk\.thread, i32 \d+, )ptr (?:\w+ )*"
+    rf"(?P<pointer>[%@]{_NAME})(?P<tail>,.*)$"
 )
 _FILL = re.compile(rf"@llvm\.memset\.[\w.]+\(ptr (?:[\w() ]+ )?(?P<pointer>%{_NAME}),")
 
@@ -79,7 +82,7 @@ def instrument(text: str, sites: list[tuple[str, int]], default_file: str) -> st
 
 
 def access(line: str) -> tuple[str, str, str] | None:
-    """`(operation, LLVM type, pointer)` of an instruction that accesses memory (read, write, atomic); None for any other."""
+    """`(operation, LLVM type, pointer)` of an instruction that accesses memory (read, write, atomic), or None."""
     for pattern, operation in _ACCESSES:
         if match := pattern.match(line):
             return operation, match["type"], match["pointer"]

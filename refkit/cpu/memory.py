@@ -17,7 +17,7 @@ ALIGNMENT = 256
 """Bytes; what `cuMemAlloc` promises, so that vector loads find the same alignment as on a device."""
 
 SPARSE_BYTES = 1 << 30
-"""From this size on memory is only reserved: a page costs nothing until something is written to it, and reads as zero."""
+"""From this size on memory is only reserved: a page costs nothing until it is written, and reads as zero."""
 
 _MAP_NORESERVE = 0x4000  # Linux; the mmap module names it from Python 3.13 on
 

@@ -35,7 +35,7 @@ def _typeof(dispatcher: Any, value: Any) -> Any:
 
 
 def pack(kinds: tuple[Any, ...], values: tuple[Any, ...]) -> Packed:
-    """Arguments as slots. TypeError where their number is not the kernel's, `Unsupported` for a type without a packing."""
+    """Arguments as slots. TypeError where their number is not the kernel's, `Unsupported` for an unknown type."""
     if len(kinds) != len(values):
         raise TypeError(f"the kernel takes {len(kinds)} arguments, not {len(values)}")
     packed = Packed(np.zeros(0, np.int64))

@@ -99,12 +99,14 @@ define linkonce_odr {i32, i1} @rk.pair(i64 %packed) alwaysinline {
   %both = insertvalue {i32, i1} %first, i1 %flag, 1
   ret {i32, i1} %both
 }
-define linkonce_odr {i32, i1} @nvvm.shfl.sync.i32(ptr %thread, i32 %site, i32 %mask, i32 %mode, i32 %value, i32 %source, i32 %clamp) alwaysinline {
+define linkonce_odr {i32, i1} @nvvm.shfl.sync.i32(ptr %thread, i32 %site, i32 %mask, i32 %mode, i32 %value,
+    i32 %source, i32 %clamp) alwaysinline {
   %packed = call i64 @rk.shuffle(ptr %thread, i32 %site, i32 %mask, i32 %mode, i32 %value, i32 %source, i32 %clamp)
   %result = call {i32, i1} @rk.pair(i64 %packed)
   ret {i32, i1} %result
 }
-define linkonce_odr {i32, i1} @nvvm.vote.sync(ptr %thread, i32 %site, i32 %mask, i32 %mode, i1 %predicate) alwaysinline {
+define linkonce_odr {i32, i1} @nvvm.vote.sync(ptr %thread, i32 %site, i32 %mask, i32 %mode,
+    i1 %predicate) alwaysinline {
   %wide = zext i1 %predicate to i32
   %packed = call i64 @rk.vote(ptr %thread, i32 %site, i32 %mask, i32 %mode, i32 %wide)
   %result = call {i32, i1} @rk.pair(i64 %packed)
@@ -152,7 +154,8 @@ define linkonce_odr void @rk.zero(ptr %thread, ptr %p, i64 %size) alwaysinline {
   ret void
 }
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
-define linkonce_odr void @rk.bounds(ptr %thread, i32 %site, ptr %data, i64 %index, i64 %length, i32 %axis) alwaysinline {
+define linkonce_odr void @rk.bounds(ptr %thread, i32 %site, ptr %data, i64 %index, i64 %length,
+    i32 %axis) alwaysinline {
   %inside = icmp ult i64 %index, %length
   br i1 %inside, label %end, label %outside
 outside:
@@ -231,13 +234,13 @@ def definitions(
 def _touch(access: str, watched: bool) -> str:
     """The definition of `rk.touch.<access>`: inline assembly says which memory it reads or writes."""
     note = (
-        f"  %a = ptrtoint ptr %address to i64\n"
-        f"  call void @rk.{access}(ptr %thread, i32 %site, i64 %a, i64 %size)\n"
+        f"  %a = ptrtoint ptr %address to i64\n  call void @rk.{access}(ptr %thread, i32 %site, i64 %a, i64 %size)\n"
         if watched
         else ""
     )
     return (
-        f"define linkonce_odr void @rk.touch.{access}(ptr %thread, i32 %site, ptr %address, i64 %size) alwaysinline {{\n"
+        f"define linkonce_odr void @rk.touch.{access}(ptr %thread, i32 %site, ptr %address, i64 %size) "
+        "alwaysinline {\n"
         f"{note}  ret void\n}}\n"
     )
 

@@ -41,7 +41,7 @@ class PrintBuffer:
             position += 2 + count
         if used > self.capacity:
             sys.stdout.write(
-                f"[{used - self.capacity} bytes of kernel output did not fit the print queue of {self.capacity} bytes]\n"
+                f"[{used - self.capacity} bytes of output did not fit the print queue of {self.capacity} bytes]\n"
             )
         sys.stdout.flush()
 

@@ -24,12 +24,14 @@ _NAME = r'(?:"(?:[^"\\]|\\.)*"|[-\w$.]+)'
 _CALL_SITE = re.compile(rf'(call [^@\n]*@"(?:{_SITED})")\((.*?)\)([^\n]*)$', re.MULTILINE)
 _DECLARE_SITED = re.compile(rf'^(declare [^@\n]*@"(?:{_SITED})")\(', re.MULTILINE)
 _ASSEMBLY_CALL = re.compile(
-    r'^(?P<left>\s*(?:%"[^"]*" = )?)call (?P<type>[^@\n]*?) asm (?:sideeffect )?\s*(?:alignstack )?"(?P<text>(?:[^"\\]|\\.)*)", "(?P<constraints>[^"]*)"\s*'
+    r'^(?P<left>\s*(?:%"[^"]*" = )?)call (?P<type>[^@\n]*?) asm (?:sideeffect )?\s*(?:alignstack )?'
+    r'"(?P<text>(?:[^"\\]|\\.)*)", "(?P<constraints>[^"]*)"\s*'
     r"\((?P<arguments>.*)\)(?P<rest>(?:, !dbg ![0-9]+)?)\s*$",
     re.MULTILINE,
 )
 _SHARED_VARIABLE = re.compile(
-    r'^@"(?P<name>[^"]+)" = (?P<external>external )?addrspace\(3\) global (?P<type>\[[^\n]*\])(?: undef)?(?:, align (?P<align>\d+))?\s*$',
+    r'^@"(?P<name>[^"]+)" = (?P<external>external )?addrspace\(3\) global (?P<type>\[[^\n]*\])(?: undef)?'
+    r"(?:, align (?P<align>\d+))?\s*$",
     re.MULTILINE,
 )
 _SHARED_ADDRESS = re.compile(
@@ -37,7 +39,8 @@ _SHARED_ADDRESS = re.compile(
 )
 _SHARED_MADE = re.compile(r'addrspacecast \[[^\n]*?\] addrspace\(3\)\* @"(?P<name>[^"]+)" to i8\*[^\n]*')
 _ATOMIC_ADD = re.compile(
-    r'call (?P<type>float|double) @"llvm\.nvvm\.atomic\.load\.add\.f(?:32|64)\.p0f(?:32|64)"\((?P<pointer>[^,]+), (?P<value>[^)]+)\)'
+    r'call (?P<type>float|double) @"llvm\.nvvm\.atomic\.load\.add\.f(?:32|64)\.p0f(?:32|64)"'
+    r"\((?P<pointer>[^,]+), (?P<value>[^)]+)\)"
 )
 
 
@@ -106,7 +109,7 @@ def translate(modules: tuple[str, ...], entry: str, file: str, *, watched: bool 
 
 
 def _atomics(text: str) -> str:
-    """Float atomic adds: float64 as `atomicrmw`, float32 as a call, since the device flushes subnormals in global memory."""
+    """Float atomic adds: float64 as `atomicrmw`, float32 as a call: the device flushes subnormals in global memory."""
 
     def add(match: re.Match[str]) -> str:
         if match["type"] == "double":

@@ -222,7 +222,7 @@ class Watch:
         return f"shared memory at byte {offset}"
 
     def _deadlock(self, worker: Any) -> list[Finding]:
-        """What a deadlock says about masks: a lane missing from its own, lanes that disagree, or threads that never come."""
+        """What a deadlock says: a lane missing from its own mask, lanes that disagree, threads that never come."""
         rows = worker.memory.threads
         live = int(worker.memory.worker[layout.WORKER_GROUP_BLOCKS]) * self.block[0] * self.block[1] * self.block[2]
         found: list[Finding] = []
@@ -257,13 +257,10 @@ class Watch:
         last = min(first + layout.WARP_SIZE, rank - int(row[layout.THREAD_LINEAR]) + self._threads)
         for other in rows[first:last]:
             named = mask >> int(other[layout.THREAD_LANE]) & 1
-            if named and other[layout.THREAD_STATE] == layout.AT_WARP_OPERATION:
-                if int(other[layout.THREAD_MASK]) != mask:
-                    theirs = int(other[layout.THREAD_MASK])
-                    return (
-                        "mask-disagrees",
-                        f"lane {lane} waits with mask {mask:#010x}, lane {int(other[layout.THREAD_LANE])} with {theirs:#010x}",
-                    )
+            theirs = int(other[layout.THREAD_MASK])
+            if named and other[layout.THREAD_STATE] == layout.AT_WARP_OPERATION and theirs != mask:
+                who = f"lane {int(other[layout.THREAD_LANE])}"
+                return "mask-disagrees", f"lane {lane} waits with mask {mask:#010x}, {who} with {theirs:#010x}"
         return "deadlock", f"lane {lane} waits for lanes of mask {mask:#010x} that never come"
 
 

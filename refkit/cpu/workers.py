@@ -129,7 +129,8 @@ class Memory:
         """What the sanitizers keep per thread; made on first use."""
         if self.clocks is None:
             self.clocks = np.zeros((len(self.threads), CLOCK_WORDS), np.int64)
-            self.threads[:, layout.THREAD_CLOCKS] = self.clocks.ctypes.data + np.arange(len(self.threads)) * 8 * CLOCK_WORDS
+            rank = np.arange(len(self.threads))
+            self.threads[:, layout.THREAD_CLOCKS] = self.clocks.ctypes.data + rank * 8 * CLOCK_WORDS
         return self.clocks
 
     def thread_order(self, *, in_order: bool) -> None:
@@ -280,5 +281,5 @@ class Worker:
 
 
 @functools.cache
-def _entry(name: str) -> "ctypes._CFunctionType":  # type: ignore[name-defined]
+def _entry(name: str) -> "ctypes._CFunctionType":
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(build.scheduler_address(name))

@@ -64,7 +64,7 @@ class Occupancy:
     """Blocks per SM, the warps that these are, and what allows no more.
 
     limits: what permits the fewest blocks: "registers", "shared memory", "warps", "blocks"; several where they tie.
-    bounds: how many blocks each of the four alone would permit.
+    bounds: how many blocks each of these alone would permit; what the kernel does not use is left out.
     """
 
     blocks: int
@@ -109,20 +109,17 @@ def occupancy(compute_capability: tuple[int, int], *, threads: int, registers: i
     if shared_bytes < 0:
         raise ValueError(f"shared_bytes={shared_bytes}: expected bytes from 0")
     warps = -(-threads // WARP_SIZE)
-    bounds = {
-        "registers": _by_registers(warps, registers, sm),
-        "shared memory": _by_shared(shared_bytes, sm),
-        "warps": sm.warps // warps,
-        "blocks": sm.blocks,
-    }
+    bounds = {"warps": sm.warps // warps, "blocks": sm.blocks}
+    if registers:
+        bounds["registers"] = _by_registers(warps, registers)
+    if shared_bytes + sm.reserved_bytes:
+        bounds["shared memory"] = _by_shared(shared_bytes, sm)
     blocks = min(bounds.values())
     limits = tuple(name for name, bound in bounds.items() if bound == blocks)
     return Occupancy(blocks, blocks * warps, sm.warps, limits, bounds)
 
 
-def _by_registers(warps: int, registers: int, sm: Multiprocessor) -> int:
-    if registers == 0:
-        return sm.blocks
+def _by_registers(warps: int, registers: int) -> int:
     each = registers_per_warp(registers)
     whole = -(-warps // SUB_PARTITIONS) * SUB_PARTITIONS
     if each * whole > REGISTERS_PER_SM:
@@ -134,7 +131,7 @@ def _by_shared(shared_bytes: int, sm: Multiprocessor) -> int:
     if shared_bytes > sm.shared_bytes_per_block:
         return 0
     each = -(-(shared_bytes + sm.reserved_bytes) // sm.shared_unit) * sm.shared_unit
-    return min(sm.blocks, sm.shared_bytes // each) if each else sm.blocks
+    return sm.shared_bytes // each
 
 
 @dataclass(frozen=True)

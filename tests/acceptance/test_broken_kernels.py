@@ -1,4 +1,4 @@
-"""The file of contract 2 passes as it stands; broken in seven ways it fails the right check, with a small case that replays."""
+"""The file of contract 2 passes as it stands; broken in seven ways the right check fails, with a case that replays."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.cpu, pytest.mark.slow]
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
-SHARED_VERSION = '''
+SHARED_VERSION = """
 import numpy as np
 from numba import cuda, float32
 from refkit.verify import Dim, In, KernelSpec, Out
@@ -39,12 +39,13 @@ scale_rows_spec = KernelSpec(
     reference=lambda x, s: x * s[:, None],
     args=dict(x=In(R, C), s=In(R), y=Out(R, C)),
 )
-'''
+"""
 
 
 def contract_file() -> str:
     """The example of the README, which is that of contract 2."""
-    (code,) = re.findall(r"```python\n(import numpy as np\nfrom numba import cuda\nfrom refkit.verify .*?)```", README.read_text(), re.S)
+    start = r"```python\n(import numpy as np\nfrom numba import cuda\nfrom refkit.verify .*?)```"
+    (code,) = re.findall(start, README.read_text(), re.S)
     return code
 
 
@@ -52,7 +53,8 @@ def refkit(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line in a folder."""
     command = [sys.executable, "-m", "refkit.verify", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": 300}
+    return subprocess.run(command, check=False, **options)
 
 
 def test_the_contract_file_passes_verbatim(tmp_path: Path) -> None:
@@ -63,7 +65,12 @@ def test_the_contract_file_passes_verbatim(tmp_path: Path) -> None:
 
 # what is replaced, by what, the checks that may name it, and the largest dims that a shrunk case may have
 BROKEN = {
-    "loop stops one column early": ("x.shape[1], cuda", "x.shape[1] - 1, cuda", {"every_output_written", "accuracy"}, 2),
+    "loop stops one column early": (
+        "x.shape[1], cuda",
+        "x.shape[1] - 1, cuda",
+        {"every_output_written", "accuracy"},
+        2,
+    ),
     "writes one past the end": (
         "    for col",
         "    if row == x.shape[0] - 1 and cuda.threadIdx.x == 0:\n        y[row + 1, 0] = x[row, 0]\n    for col",
@@ -71,8 +78,18 @@ BROKEN = {
         2,
     ),
     "reads the next row's scale": ("s[row]", "s[row + 1]", {"accuracy", "sanitizers"}, 2),
-    "ignores the last row": ("[x.shape[0], 128]", "[max(x.shape[0] - 1, 1), 128]", {"every_output_written", "accuracy"}, 3),
-    "writes into x": ("        y[row, col] =", "        x[row, col] = 0\n        y[row, col] =", {"inputs_unchanged", "accuracy"}, 2),
+    "ignores the last row": (
+        "[x.shape[0], 128]",
+        "[max(x.shape[0] - 1, 1), 128]",
+        {"every_output_written", "accuracy"},
+        3,
+    ),
+    "writes into x": (
+        "        y[row, col] =",
+        "        x[row, col] = 0\n        y[row, col] =",
+        {"inputs_unchanged", "accuracy"},
+        2,
+    ),
     "adds instead of assigns": ("y[row, col] =", "y[row, col] +=", {"accuracy", "second_launch"}, 2),
 }
 

@@ -29,8 +29,8 @@ class LaunchFault(Exception):
     """A launch that did not end well: the kernel, or the launcher round it, is at fault.
 
     `kind` is one of `compile`, `launcher`, `deadlock`, `no_progress`, `exception`, `configuration`, `unsupported`,
-    `internal`, `memory`, `device`, `sanitizer` (whose `findings` are the executor's); `location` is `file:line` in the user's code, or empty; `fatal` says that this
-    process cannot launch again.
+    `internal`, `memory`, `device`, `sanitizer` (whose `findings` are the executor's); `location` is `file:line` in the
+    user's code, or empty; `fatal` says that this process cannot launch again.
     """
 
     def __init__(

@@ -73,9 +73,7 @@ class CpuBackend:
         from refkit.cpu import emulate
 
         try:
-            with emulate(
-                sanitize=self.sanitize, schedule=schedule, workers=self.workers, timeout=self.timeout
-            ):
+            with emulate(sanitize=self.sanitize, schedule=schedule, workers=self.workers, timeout=self.timeout):
                 call()
         except Exception as error:
             raise _fault(error) from error

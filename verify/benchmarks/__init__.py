@@ -18,7 +18,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement beside its peer. Clocks in MHz, None where there is no GPU; `pinned` says whether clocks were fixed."""
+    """One measurement beside its peer. Clocks in MHz, None without a GPU; `pinned`: clocks were fixed."""
 
     name: str
     shape: str

@@ -1,4 +1,4 @@
-"""The same GEMM as OpenCL C under PoCL, an OpenCL implementation for CPUs (`pip install pyopencl pocl-binary-distribution`)."""
+"""The same GEMM as OpenCL C under PoCL, an OpenCL for CPUs (`pip install pyopencl pocl-binary-distribution`)."""
 
 from __future__ import annotations
 

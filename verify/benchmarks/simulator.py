@@ -1,6 +1,6 @@
 """The GEMM under Numba's own simulator, in a process of its own: the simulator is chosen when Numba is imported.
 
-Run with NUMBA_ENABLE_CUDASIM=1: `python -m refkit.verify.benchmarks.simulator M N K` prints seconds and the error ratio.
+Run with NUMBA_ENABLE_CUDASIM=1: `python -m refkit.verify.benchmarks.simulator M N K` prints seconds and the error.
 """
 
 from __future__ import annotations

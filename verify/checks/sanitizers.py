@@ -1,4 +1,4 @@
-"""Sanitizers: on the CPU, every access of every thread is watched for races, overruns, unwritten reads and misused barriers.
+"""Sanitizers: on the CPU, every access is watched for races, overruns and unwritten reads, every barrier for misuse.
 
 Whatever the backend of the run, these launches run on the CPU executor: in order, and in one seeded order. The results
 are judged elsewhere; what counts here is what the sanitizers report.

@@ -53,8 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     for row in rows:
         console.print(_line(row), soft_wrap=True)
     if arguments.json is not None:
-        data = {"schema": 1, "refkit": __version__, "environment": describe_environment("cpu"), "rows": [row.to_json() for row in rows]}
-        write_json(arguments.json, data)
+        data = {"schema": 1, "refkit": __version__, "environment": describe_environment("cpu")}
+        write_json(arguments.json, {**data, "rows": [row.to_json() for row in rows]})
     return 0
 
 

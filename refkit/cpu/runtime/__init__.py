@@ -1,1 +1,1 @@
-"""The scheduler and the device-side operations, in Numba's CUDA dialect, compiled by the same pipeline as the kernels."""
+"""The scheduler and the device-side operations, in Numba's CUDA dialect, compiled by the kernels' own pipeline."""

@@ -1,7 +1,7 @@
-"""Which accesses are ordered: by the program, by barriers, by `syncwarp`, by a fence and an atomic that another atomic sees.
+"""Which accesses are ordered: by the program, by barriers, by `syncwarp`, by a fence and atomics.
 
 The first three are decided by comparing counts. Releases (a fence, then an atomic) form a graph: a release knows what
-its thread knew, and the release before it at the same address. It is searched only where the counts do not order a pair.
+its thread knew, and the release before it at the same address. It is searched only where counts do not order a pair.
 """
 
 from numba import cuda
@@ -188,7 +188,7 @@ def empty_release(sanitizer, parent, before, address):
 
 @cuda.jit(device=True)
 def new_release(thread, address, before):
-    """Adds the thread's release: what it did before its last fence, and what it knew then. 0 where the table is full."""
+    """Adds the thread's release: what it did before its last fence, what it knew then; 0 where the table is full."""
     sanitizer = sanitizer_of(thread)
     clocks = words(thread[THREAD_CLOCKS])
     index = empty_release(sanitizer, clocks[FENCED_KNOWLEDGE], before, address)
@@ -267,7 +267,7 @@ def synchronise_by_atomic(thread, address):
 
 
 def fence(thread, device_scope):
-    """`threadfence`: what comes before may be released by the next atomic, to other blocks if the scope is the device."""
+    """`threadfence`: what comes before may be released by the next atomic, to other blocks if of device scope."""
     thread[THREAD_FENCES] += 1
     thread[THREAD_FENCE_EPOCH] = thread[THREAD_EPOCH]
     clocks = words(thread[THREAD_CLOCKS])

@@ -1,4 +1,4 @@
-"""The scheduler of one worker: takes blocks from the launch, runs their threads as fibers, completes what they wait for.
+"""The scheduler of one worker: takes blocks from the launch, runs their threads as fibers, ends what they wait for.
 
 A thread runs until it waits or exits: warps in order and lanes in order, or, with a schedule seed, in an order drawn
 anew for every pass, so that code which relies on an order between two synchronisation points is exposed.
@@ -140,7 +140,7 @@ def resume(worker, thread):
 
 @cuda.jit(device=True)
 def run_lanes(worker, first, count):
-    """Resumes every runnable lane of a warp once; returns how many it resumed (a lane may have passed on to the next)."""
+    """Resumes every runnable lane of a warp once; returns how many it resumed (a lane may pass on to the next)."""
     ran = 0
     launch = words(worker[WORKER_LAUNCH])
     factor, offset, span = 1, 0, count

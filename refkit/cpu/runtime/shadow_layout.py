@@ -22,7 +22,7 @@ WATCH_MEMORY = 2
 WATCH_UNINITIALIZED = 4
 WATCH_BARRIER = 8
 
-# --- shadow cell: one per element, a cache line -----------------------------------------------------------------------
+# --- shadow cell: one per element, a cache line ---------------------------------------------------------------------
 CELL_WRITE_WHO = 0
 CELL_WRITE_WHEN = 1
 CELL_READ_WHO = 2
@@ -43,7 +43,7 @@ ONE_WARP = 2
 ONE_BLOCK = 3
 WHOLE_GRID = 4
 
-# --- region of global memory --------------------------------------------------------------------------------------------
+# --- region of global memory ----------------------------------------------------------------------------------------
 REGION_BASE = 0
 REGION_END = 1
 REGION_SHIFT = 2  # log2 of the bytes that one cell stands for
@@ -51,13 +51,13 @@ REGION_SHADOW = 3
 REGION_WRITTEN = 4  # 1: all of it counts as written
 REGION_WORDS = 5
 
-# --- what the sanitizers keep per thread: 32 clocks, one per lane of its warp, and -----------------------------------
+# --- what the sanitizers keep per thread: 32 clocks, one per lane of its warp, and ----------------------------------
 FENCED_KNOWLEDGE = 32  # the newest release that the thread had seen at its last fence: what its own releases pass on
 DEVICE_FENCES = 33  # fences up to the last one of device scope
 DEVICE_EPOCH = 34  # epoch at that fence
 CLOCK_WORDS = 40
 
-# --- release: a fence and an atomic behind it ----------------------------------------------------------------------------
+# --- release: a fence and an atomic behind it -----------------------------------------------------------------------
 RELEASE_BLOCK = 0
 RELEASE_EPOCH = 1  # accesses of the block before this epoch are released
 RELEASE_RANK = 2
@@ -74,7 +74,7 @@ RELEASE_CAPACITY = 1 << 14
 SYNC_CAPACITY = 1 << 12
 STACK_CAPACITY = 1 << 15
 
-# --- finding ------------------------------------------------------------------------------------------------------------
+# --- finding --------------------------------------------------------------------------------------------------------
 FINDING_PROBLEM = 0
 FINDING_SITE = 1
 FINDING_WHO = 2
