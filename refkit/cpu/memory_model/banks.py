@@ -48,7 +48,7 @@ def _largest_load(words: np.ndarray, active: np.ndarray, shares_words: bool) -> 
     order.sort(axis=1)
     counted = order >= 0
     if shares_words:
-        counted[:, 1:] &= True
+        counted[:, 1:] &= order[:, 1:] != order[:, :-1]
     row = np.arange(len(words))[:, None]
     bank = row * BANKS + order % BANKS
     load = np.bincount(bank[counted], minlength=len(words) * BANKS)
