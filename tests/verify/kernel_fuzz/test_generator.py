@@ -1,13 +1,17 @@
 """What the strategy covers, and that programs are what they promise to be."""
 
 import dataclasses
-import re
 from collections import Counter
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from refkit.verify.kernel_fuzz import tree
+from refkit.verify.kernel_fuzz import arguments, tree
 from refkit.verify.kernel_fuzz.execution import Rendered
+from refkit.verify.kernel_fuzz.generator.expressions import uniform_condition, uniform_integer
+from refkit.verify.kernel_fuzz.generator.scope import Level, Scope, Source
+from refkit.verify.kernel_fuzz.generator.statements import statement
 from refkit.verify.kernel_fuzz.render import render
 from refkit.verify.kernel_fuzz.search import draw_programs
 
@@ -73,27 +77,120 @@ def test_one_operation_per_sum(drawn):
         assert all(len(ops) == 1 for ops in by_array.values())
 
 
-def test_barriers_stand_only_where_all_threads_arrive(drawn):
-    """The loops and branches round a barrier read no variable of a thread's own."""
-    found = 0
-    for program in drawn:
-        lines = render(program).splitlines()
-        for number, line in enumerate(lines):
-            if "syncthreads" in line:
-                found += 1
-                for head in _heads(lines, number):
-                    assert not re.search(r"\bv\d|\btid\b|\blane\b|\bgid\b|\bwarp\b|rows|threadIdx", head), head
-    assert found > 100
+BARRIERS = (tree.Exchange, tree.Accumulate)
+WARP_WIDE = (tree.Shuffle, tree.Vote, tree.Match, tree.SyncWarp, tree.Split)
 
 
-def _heads(lines, number):
-    depth = len(lines[number]) - len(lines[number].lstrip())
-    for line in reversed(lines[:number]):
-        indent = len(line) - len(line.lstrip())
-        if line.strip() and indent < depth:
-            depth = indent
-            if line.strip().startswith(("if ", "for ", "while ")):
-                yield line
+def agrees(expression, shared):
+    """Whether an expression reads only `shared` names, inputs, and registers that a block has in common."""
+    for node in nodes(expression):
+        if isinstance(node, tree.Name) and node.name not in shared:
+            return False
+        if isinstance(node, tree.Element) and node.array.space != "input":
+            return False
+        if isinstance(node, tree.Register) and ("threadIdx" in node.name or "lane" in node.name):
+            return False
+    return True
+
+
+def barriers_in_order(block, shared, level):
+    """Who arrives at each barrier below `block` (block or warp); fails where threads may not arrive together."""
+    found = []
+    for node in block:
+        if isinstance(node, BARRIERS):
+            assert level == "block" or (isinstance(node, tree.Exchange) and node.scope == "warp" and level == "warp")
+            bodies = (node.update, node.read) if isinstance(node, tree.Accumulate) else (node.body,)
+            found.append(level)
+            for body in bodies:
+                found += barriers_in_order(body, shared, "warp")
+        elif isinstance(node, WARP_WIDE):
+            assert level in ("block", "warp") or (level == "group" and not isinstance(node, tree.Split))
+            if isinstance(node, tree.Split):
+                found += barriers_in_order((*node.then, *node.otherwise), shared, "group")
+            elif isinstance(node, tree.Shuffle) and level == "group":
+                assert node.mode in ("first", "last")
+        elif isinstance(node, tree.If):
+            inner = _inside(level, node.condition, shared)
+            found += barriers_in_order((*node.then, *node.otherwise), shared, inner)
+        elif isinstance(node, tree.For):
+            inner = _inside(level, node.stop, shared)
+            names = shared | {node.variable.name} if inner == level != "thread" else shared
+            found += barriers_in_order(node.body, names, inner)
+        elif isinstance(node, tree.While):
+            found += barriers_in_order(node.body, shared, "thread")
+    return found
+
+
+def _inside(level, expression, shared):
+    """The threads that still arrive together behind a branch on `expression`."""
+    if level == "block" and agrees(expression, shared):
+        return "block"
+    if level in ("block", "warp") and agrees(expression, shared | {"warp"}):
+        return "warp"
+    return "group" if level == "group" and agrees(expression, shared) else "thread"
+
+
+@st.composite
+def branches(draw):
+    """An `if`, a `for` or a `while` at a place where a whole block arrives."""
+    source = Source(draw, 300, threads=32, sums={array.name: "add" for array in arguments.SUMS})
+    return statement(source, _BLOCK_PLACE, source.pick(("if", "for", "while", "uniform_if", "uniform_for", "split")))
+
+
+def test_threads_wait_only_where_all_of_them_arrive(drawn):
+    found = [level for program in drawn for level in barriers_in_order(program.body, set(), "block")]
+    assert len(found) > 100
+
+    @settings(max_examples=150, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    @given(branches())
+    def check(branch):
+        found.extend(barriers_in_order((branch,), set(), "block"))
+
+    check()
+
+
+_PLACE = Scope(
+    names=tuple(tree.Name(name, tree.Kind.INT32) for name in ("tid", "lane", "warp", "v0")),
+    targets=(),
+    loads=(*arguments.INPUTS, *arguments.ROWS),
+    uniform=(tree.Name("u", tree.Kind.INT32),),
+)
+
+
+_BLOCK_PLACE = Scope(
+    names=tuple(tree.Name(f"v{number}", kind) for number, kind in enumerate(tree.Kind)),
+    targets=tuple(tree.Name(f"v{number}", kind) for number, kind in enumerate(tree.Kind)),
+    loads=arguments.INPUTS,
+    stores=arguments.ROWS,
+    level=Level.BLOCK,
+    mask="everyone",
+)
+
+
+@st.composite
+def agreed(draw, level):
+    """A condition and a trip count on which the threads of `level` must agree."""
+    source = Source(draw, 20)
+    return uniform_condition(source, _PLACE, level), uniform_integer(source, _PLACE, level)
+
+
+@pytest.mark.parametrize(("level", "expected"), [(Level.BLOCK, {"u"}), (Level.WARP, {"u", "warp"})])
+def test_conditions_that_threads_share_read_only_what_they_share(level, expected):
+    read = set()
+
+    @settings(max_examples=150, derandomize=True, database=None)
+    @given(agreed(level))
+    def collect(pair):
+        for node in nodes(pair):
+            if isinstance(node, tree.Name):
+                read.add(node.name)
+            if isinstance(node, tree.Element):
+                assert node.array in arguments.INPUTS
+            if isinstance(node, tree.Register):
+                assert "threadIdx" not in node.name
+
+    collect()
+    assert read == expected
 
 
 def test_dynamic_shared_memory_is_counted_in_bytes(drawn):

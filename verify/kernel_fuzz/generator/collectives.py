@@ -60,7 +60,7 @@ def barrier_phase(source: Source, scope: Scope, shape: str, block: Blocks) -> St
     shift = source.integer(0, source.threads - 1)
     vote, predicate = None, None
     targets = [name for name in scope.targets if name.kind is Kind.INT32]
-    if source.chance(3):
+    if source.chance(2):
         vote, predicate = source.pick(("count", "and", "or")), condition(source, scope)
     target = source.pick(targets) if vote else None
     # Value and predicate are drawn first: no phase reads its own array while it is written.

@@ -174,7 +174,8 @@ def _atomic(source: Source, scope: Scope) -> Statement:
 
 def _own_atomic(source: Source, scope: Scope) -> Statement:
     array = source.pick(arguments.OWN)
-    ops = [*ORDER_FREE, "sub", "exch", "cas", *(("inc", "dec") if array.kind is Kind.UINT32 else ())]
+    # Only unsigned elements can be counted round a limit, so those are drawn often where they can.
+    ops = [*(("inc", "dec", "inc", "dec") if array.kind is Kind.UINT32 else ()), *ORDER_FREE, "sub", "exch", "cas"]
     op = source.pick(ops)
     targets = [name for name in scope.targets if name.kind is array.kind]
     if not targets:
