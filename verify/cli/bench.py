@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _line(row: Row) -> str:
+    if not row.median_us:  # a summary of other rows
+        return f"{row.name} ({row.shape}): {row.ratio:,.3g} times {row.peer}"
     return (
         f"{row.name} {row.shape}: {row.rate:,.0f} {row.unit} ({row.median_us / 1e3:,.1f} ms), "
         f"{row.ratio:,.3g} times {row.peer} ({row.peer_rate:,.3g} {row.unit} at {row.peer_shape})"
