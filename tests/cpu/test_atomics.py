@@ -318,3 +318,27 @@ def test_a_lock_in_device_functions(kernel, schedule):
     with emulate(timeout=20, schedule=schedule):
         kernel[8, 64](lock, total)
     assert total[0] == 512
+
+
+@cuda.jit(device=True)
+def unset(flags, i):
+    return cuda.atomic.add(flags, i, 0) == 0
+
+
+@cuda.jit
+def wait_for_the_next_thread(flags, out):
+    i = cuda.threadIdx.x
+    if i + 1 < cuda.blockDim.x:
+        while unset(flags, i + 1):
+            pass
+    out[i] = flags[0]
+    cuda.atomic.exch(flags, i, 1)
+
+
+@pytest.mark.parametrize("schedule", [None, 1])
+def test_threads_wait_for_later_threads_in_a_device_function(schedule):
+    flags, out = np.zeros(70, np.int32), np.full(70, -1, np.int32)
+    with emulate(timeout=20, schedule=schedule):
+        wait_for_the_next_thread[1, 70](flags, out)
+    assert (flags == 1).all()
+    assert (out == 0).all()  # thread 0 is the last to set its flag

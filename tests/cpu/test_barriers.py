@@ -124,6 +124,29 @@ def test_an_exit_after_the_wait_began_releases_it():
 
 
 @cuda.jit
+def one_is_late(turns, out):
+    """One thread gives way many times, in a loop that polls, before it comes to the barrier."""
+    buffer = cuda.shared.array(1, int32)
+    thread = cuda.threadIdx.x
+    if thread == 3:
+        k = 0
+        while k < turns[0]:
+            k += turns[1]
+        buffer[0] = k
+    cuda.syncthreads()
+    out[thread] = buffer[0]
+
+
+@pytest.mark.parametrize("schedule", [None, 0])
+@pytest.mark.parametrize("n", [5, 64, 100])
+def test_a_barrier_waits_for_the_last_thread(n, schedule):
+    out = np.zeros(n, np.int32)
+    with emulate(schedule=schedule):
+        one_is_late[2, n](np.array([50_000, 1]), out)
+    assert (out == 50_000).all()
+
+
+@cuda.jit
 def two_places(out):
     """A barrier counts arrivals, not program points: both branches meet."""
     buffer = cuda.shared.array(64, int32)
