@@ -1,4 +1,4 @@
-"""What the sanitizers cost: every shipped kernel with all of them and without, on one core, and the GEMM of `bench cpu`."""
+"""What the sanitizers cost: every shipped kernel with all of them and without, on one core; the GEMM of `bench cpu` too."""
 
 from __future__ import annotations
 
