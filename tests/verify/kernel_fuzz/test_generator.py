@@ -1,6 +1,7 @@
 """What the strategy covers, and that programs are what they promise to be."""
 
 import dataclasses
+import operator
 from collections import Counter
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from refkit.verify.kernel_fuzz import arguments, tree
 from refkit.verify.kernel_fuzz.execution import Rendered
-from refkit.verify.kernel_fuzz.generator.expressions import uniform_condition, uniform_integer
+from refkit.verify.kernel_fuzz.generator.expressions import expression, uniform_condition, uniform_integer
 from refkit.verify.kernel_fuzz.generator.scope import Level, Scope, Source
 from refkit.verify.kernel_fuzz.generator.statements import statement
 from refkit.verify.kernel_fuzz.render import render
@@ -191,6 +192,44 @@ def test_conditions_that_threads_share_read_only_what_they_share(level, expected
 
     collect()
     assert read == expected
+
+
+def interval(node):
+    """The range of a float32 expression; fails where an operation may leave the integers that float32 holds."""
+    match node:
+        case tree.Number(value):
+            return value, value
+        case tree.Cast(tree.Arithmetic("&", _, tree.Number(255))):
+            return 0, 255
+        case tree.Choice(_, first, second):
+            ends = (*interval(first), *interval(second))
+            return min(ends), max(ends)
+        case tree.Unary("abs" | "-", operand):
+            most = max(map(abs, interval(operand)))
+            return -most, most
+        case tree.Arithmetic(op, left, right):
+            one, other = interval(left), interval(right)
+            if op in ("min", "max"):
+                pick = min if op == "min" else max
+                return pick(one[0], other[0]), pick(one[1], other[1])
+            apply = {"+": operator.add, "-": operator.sub, "*": operator.mul}[op]
+            ends = [apply(a, b) for a in one for b in other]
+            assert max(map(abs, ends)) <= 2**24
+            return min(ends), max(ends)
+    assert isinstance(node, tree.Name | tree.Element | tree.Call)
+    return -tree.FLOAT_LIMIT, tree.FLOAT_LIMIT
+
+
+@st.composite
+def floats(draw):
+    """A float32 value to be stored, deeper than programs have them."""
+    return expression(Source(draw, 150), _BLOCK_PLACE, tree.Kind.FLOAT32, 7)
+
+
+@settings(max_examples=300, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+@given(floats())
+def test_float32_values_are_exact_and_stored_within_the_limit(value):
+    assert max(map(abs, interval(value))) <= tree.FLOAT_LIMIT
 
 
 def test_dynamic_shared_memory_is_counted_in_bytes(drawn):
