@@ -1,4 +1,4 @@
-"""The forms of `mma.sync` under test: intrinsic, shape, element types; and a kernel that runs one form on many fragments."""
+"""The forms of `mma.sync` under test: intrinsic, shape, types; and a kernel that runs a form on many fragments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a tensor core computes, in NumPy, written from the published model and apart from the executor.
 
 Significands are integers here, products are shifted into place, and a float32 is cut with `frexp`; the executor works
-with doubles. All fragments of a launch at once: A is (fragments, m, k), B (fragments, k, 8), C (fragments, m, 8), encodings.
+with doubles. All fragments at once, as encodings: A is (fragments, m, k), B (fragments, k, 8), C (fragments, m, 8).
 """
 
 from __future__ import annotations

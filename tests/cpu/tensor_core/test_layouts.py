@@ -45,7 +45,7 @@ def unsigned(kind: str) -> np.dtype:
 @pytest.mark.cpu
 @pytest.mark.parametrize("case", DISTINCT, ids=lambda case: case.name)
 def test_each_element_of_a_is_where_the_isa_says(case):
-    """A is one-hot, row k of B holds a number of its own: it must appear in the whole row of D that A's element is in."""
+    """A is one-hot, row k of B holds a number of its own: it must fill the row of D that A's element is in."""
     count = case.m * case.k
     a = np.zeros((count, case.m, case.k), unsigned(case.a))
     rows, columns = (places.ravel() for places in a_places(case))
