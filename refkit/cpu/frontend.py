@@ -4,6 +4,7 @@ No GPU, driver or NVVM is needed: the frontend stops at IR text. Another fronten
 """
 
 import contextlib
+import functools
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from llvmlite import ir
 from numba.cuda import cgutils, compiler, types
 from numba.cuda.core import callconv, sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
+from numba.cuda.core.errors import NumbaError
 from numba.cuda.cpython import slicing
 from numba.cuda.cudadrv import nvvm
 from numba.cuda.cudadrv.nvvm import llvm_replace
@@ -146,17 +148,24 @@ def kernel_ir(
     signature = types.void(*argument_types)
     arguments, return_type = sigutils.normalize_signature(signature)
     with without_driver(bounds=bounds), _bounds_calls() if bounds else contextlib.nullcontext():
-        result = compiler.compile_cuda(
+        nvvm_options = {"fastmath": fastmath, "opt": 3}
+        compiled = functools.partial(
+            compiler.compile_cuda,
             function,
             return_type,
             arguments,
             debug=debug,
-            lineinfo=True,
             fastmath=fastmath,
-            nvvm_options={"fastmath": fastmath, "opt": 3},
+            nvvm_options=nvvm_options,
             cc=COMPUTE_CAPABILITY,
             abi="numba",
         )
+        try:
+            result = compiled(lineinfo=True)
+        except NumbaError:
+            raise
+        except Exception:  # Numba's line records fail on types that its compiler takes, such as a tuple of empty tuples
+            result = compiled(lineinfo=False)
         library = result.library
         kernel = library.get_function(result.fndesc.llvm_func_name)
         library._entry_name = result.fndesc.llvm_func_name

@@ -229,9 +229,10 @@ class _Run:
         thread = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_THREAD]), self.block)
         block = packing.unlinear(int(self.launch_block[layout.LAUNCH_EXCEPTION_BLOCK]), self.grid)
         exception = kind(*(arguments or ()))
+        text = f"{kind.__name__}: {exception}" if str(exception) else kind.__name__
         file, line = (location[1], location[2]) if location else (self.kernel.file, self.kernel.line)
         raise KernelException(
-            f"{kind.__name__}: {exception} (block {block}, thread {thread})",
+            f"{text} (block {block}, thread {thread})",
             exception=exception,
             thread=(block, thread),
             kernel=self.kernel.name,

@@ -104,9 +104,10 @@ def test_tuples():
         out = np.zeros(3)
         named[1, 1](Line(Point(1, 2.5), Point(np.float32(4), np.arange(3.0))), 0.5, out)
         np.testing.assert_array_equal(out, [26, 2, 1])
-        out = np.zeros(2, np.int64)
-        empty_tuple[1, 1](7, (), 9, out)
-        np.testing.assert_array_equal(out, [7, 9])
+        for nothing in ((), ((), ())):
+            out = np.zeros(2, np.int64)
+            empty_tuple[1, 1](7, nothing, 9, out)
+            np.testing.assert_array_equal(out, [7, 9 + len(nothing)])
 
 
 def test_enumerations_and_dates():

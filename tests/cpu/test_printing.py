@@ -42,6 +42,18 @@ def test_empty_lines_percent_signs_and_tuples(capsys):
 
 
 @cuda.jit
+def indices():
+    print(cuda.threadIdx, cuda.blockDim, 1.5, cuda.blockIdx.x, -cuda.threadIdx.y)
+
+
+def test_arguments_of_four_and_of_eight_bytes(capsys):
+    with emulate():
+        indices[1, (2, 2)]()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [f"({x}, {y}, 0) (2, 2, 1) 1.500000 0 {-y}" for y in (0, 1) for x in (0, 1)]
+
+
+@cuda.jit
 def before_and_after_a_barrier(out):
     i = cuda.threadIdx.x
     print("a", i)

@@ -238,29 +238,79 @@ def stack_overflow(thread, code):
     leave(thread)
 
 
-def print_record(thread, format_address, arguments_address):
-    """Appends format address and argument words to the print buffer, as a GPU's print queue does; the host prints."""
-    worker = words(thread[THREAD_WORKER])
-    launch = words(worker[WORKER_LAUNCH])
-    count = 0
-    position = format_address
+@cuda.jit(device=True)
+def conversion_letter(position):
+    """The address of the letter that ends the printf conversion whose percent sign is at `position`."""
+    position += 1
     byte = byte_at(position)
-    while byte != 0:
-        if byte == 37:  # "%"
-            following = byte_at(position + 1)
-            if following == 37:
-                position += 1
-            else:
-                count += 1
+    # flags, width, precision, length: space # + - . digits h l j t z
+    while (
+        (byte >= 43 and byte <= 57)
+        or byte == 32
+        or byte == 35
+        or byte == 104
+        or byte == 108
+        or byte == 106
+        or byte == 116
+        or byte == 122
+    ):
         position += 1
         byte = byte_at(position)
+    return position
+
+
+@cuda.jit(device=True)
+def takes_word(letter_address):
+    """Whether a conversion takes 8 bytes: a float, an address, or an integer of a long type; other integers take 4."""
+    letter, before = byte_at(letter_address), byte_at(letter_address - 1)
+    small = letter | 32
+    floating = small == 97 or (small >= 101 and small <= 103)
+    return (
+        floating or letter == 115 or letter == 112 or before == 108 or before == 106 or before == 116 or before == 122
+    )
+
+
+@cuda.jit(device=True)
+def copy_arguments(record, format_address, arguments_address):
+    """Writes each argument as a word after a record's head, if there is a record; returns how many there are.
+
+    The arguments are laid out as the members of a C structure.
+    """
+    count, offset = 0, 0
+    position = format_address
+    while byte_at(position) != 0:
+        if byte_at(position) == 37:  # "%"
+            letter_address = conversion_letter(position)
+            letter = byte_at(letter_address)
+            if letter != 37:
+                if takes_word(letter_address):
+                    offset = (offset + 7) // 8 * 8
+                    value = words(arguments_address + offset)[0]
+                    offset += 8
+                else:
+                    address = arguments_address + offset
+                    value = words(address // 8 * 8)[0] >> (8 * (address % 8)) & 0xFFFFFFFF
+                    if letter == 100 or letter == 105:  # signed
+                        value = (value ^ 0x80000000) - 0x80000000
+                    offset += 4
+                if record != 0:
+                    words(record)[2 + count] = value
+                count += 1
+            position = letter_address
+        position += 1
+    return count
+
+
+def print_record(thread, format_address, arguments_address):
+    """Appends format address and argument words to the print buffer, as the GPU's print queue does; the host prints."""
+    worker = words(thread[THREAD_WORKER])
+    launch = words(worker[WORKER_LAUNCH])
+    count = copy_arguments(0, format_address, arguments_address)
     size = 8 * (count + 2)
     start = fetch_add(launch, LAUNCH_PRINT_USED, size)
     if start + size <= launch[LAUNCH_PRINT_CAPACITY]:
         record = words(launch[LAUNCH_PRINT_BUFFER] + start)
-        values = words(arguments_address)
         record[0] = format_address
         record[1] = count
-        for i in range(count):
-            record[2 + i] = values[i]
+        copy_arguments(launch[LAUNCH_PRINT_BUFFER] + start, format_address, arguments_address)
     return count
