@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
+from numba.core.errors import NumbaError as HostNumbaError  # numba-cuda has a hierarchy of its own
 from numba.cuda import cgutils, compiler, types
 from numba.cuda.core import callconv, sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
@@ -162,7 +163,7 @@ def kernel_ir(
         )
         try:
             result = compiled(lineinfo=True)
-        except NumbaError:
+        except (NumbaError, HostNumbaError):
             raise
         except Exception:  # Numba's line records fail on types that its compiler takes, such as a tuple of empty tuples
             result = compiled(lineinfo=False)

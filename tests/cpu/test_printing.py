@@ -1,5 +1,7 @@
 """What kernels print: every type, in order, and no more than the queue holds."""
 
+import re
+
 import numpy as np
 import pytest
 from numba import cuda
@@ -90,9 +92,7 @@ def test_the_queue_is_as_large_as_it_is(capsys):
     assert lines[-2] == f"0 {len(lines) - 2}"
     held = PrintBuffer().capacity // 32  # a record of two arguments has four words
     assert len(lines) - 1 == held
-    assert (
-        lines[-1] == f"[{(50_000 - held) * 32} bytes of kernel output did not fit the print queue of {held * 32} bytes]"
-    )
+    assert re.match(rf"\[{(50_000 - held) * 32} bytes of .* queue of {held * 32} bytes\]", lines[-1])
 
 
 @pytest.mark.parametrize(
