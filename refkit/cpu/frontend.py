@@ -6,6 +6,7 @@ No GPU, driver or NVVM is needed: the frontend stops at IR text. Another fronten
 import contextlib
 import functools
 import hashlib
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from numba.core.errors import NumbaError as HostNumbaError  # numba-cuda has a h
 from numba.cuda import cgutils, compiler, types
 from numba.cuda.core import callconv, sigutils
 from numba.cuda.core.compiler_lock import global_compiler_lock
-from numba.cuda.core.errors import NumbaError
+from numba.cuda.core.errors import NumbaDebugInfoWarning, NumbaError
 from numba.cuda.cpython import slicing
 from numba.cuda.cudadrv import nvvm
 from numba.cuda.cudadrv.nvvm import llvm_replace
@@ -130,6 +131,14 @@ def _bounds_calls() -> Iterator[None]:
         cgutils.get_item_pointer2, slicing.fix_index = original, fix_index
 
 
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hides that a generated function has no source file: the user did not ask for the line records that want one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NumbaDebugInfoWarning)
+        yield
+
+
 @global_compiler_lock
 def kernel_ir(
     function: Callable[..., None],
@@ -148,7 +157,7 @@ def kernel_ir(
     """
     signature = types.void(*argument_types)
     arguments, return_type = sigutils.normalize_signature(signature)
-    with without_driver(bounds=bounds), _bounds_calls() if bounds else contextlib.nullcontext():
+    with without_driver(bounds=bounds), _bounds_calls() if bounds else contextlib.nullcontext(), _quiet():
         nvvm_options = {"fastmath": fastmath, "opt": 3}
         compiled = functools.partial(
             compiler.compile_cuda,

@@ -4,6 +4,7 @@ import cmath
 import enum
 import math
 import textwrap
+import warnings
 from collections import namedtuple
 
 import numpy as np
@@ -143,7 +144,8 @@ def test_a_generated_kernel_without_a_file():
     body = "\n".join(f"    x[{k}] += {k}" for k in range(6))
     exec(f"@cuda.jit\ndef unrolled(x):\n{body}", namespace)
     x = np.zeros(6)
-    with emulate():
+    with emulate(), warnings.catch_warnings():
+        warnings.simplefilter("error")
         namespace["unrolled"][1, 1](x)
     np.testing.assert_array_equal(x, np.arange(6))
 
