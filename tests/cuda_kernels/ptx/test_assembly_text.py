@@ -1,0 +1,83 @@
+"""The PTX of every intrinsic is accepted by NVIDIA's assembler, where that is installed."""
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+from numba.cuda import types
+
+from refkit.cpu import frontend
+from refkit.cuda_kernels import ptx
+from tests.cpu.tensor_core.cases import CASES, kernel
+
+REGISTERS = {"h": "b16", "r": "b32", "l": "b64", "f": "f32", "d": "f64"}
+_ASSEMBLY = re.compile(r' asm (?:sideeffect)? *"([^"]*)", "([^"]*)"')
+_FRAGMENT = {np.uint32: types.uint32, np.float32: types.float32, np.float64: types.float64}
+
+
+def everything_else(f, u, h, i):
+    """One call of each intrinsic but the `mma` ones."""
+    at, place = ptx.shared_address(f, i), ptx.global_address(f, i)
+    u[0] = ptx.ldmatrix_x1(at) + ptx.ldmatrix_x1_trans(at)
+    two, two_trans = ptx.ldmatrix_x2(at), ptx.ldmatrix_x2_trans(at)
+    four, four_trans = ptx.ldmatrix_x4(at), ptx.ldmatrix_x4_trans(at)
+    ptx.stmatrix_x1(at, u[1])
+    ptx.stmatrix_x1_trans(at, u[1])
+    ptx.stmatrix_x2(at, two)
+    ptx.stmatrix_x2_trans(at, two_trans)
+    ptx.stmatrix_x4(at, four)
+    ptx.stmatrix_x4_trans(at, four_trans)
+    ptx.cp_async_ca(at, place, 4)
+    ptx.cp_async_ca(at, place, 8)
+    ptx.cp_async_ca(at, place, 16)
+    ptx.cp_async_ca_zfill(at, place, 8, 3)
+    ptx.cp_async_cg(at, place)
+    ptx.cp_async_cg_zfill(at, ptx.generic_address(f, i), 3)
+    ptx.cp_async_commit_group()
+    ptx.cp_async_wait_group(2)
+    ptx.cp_async_wait_all()
+    ptx.bar_sync(1, 64)
+    ptx.bar_arrive(2, 64)
+    u[2] = ptx.cvt_rna_tf32(f[0]) + ptx.cvt_rn_bf16x2(f[0], f[1]) + ptx.cvt_rn_f16x2(f[0], f[1])
+    h[0] = ptx.cvt_rn_e4m3x2(f[0], f[1])
+    h[1] = ptx.cvt_rn_e5m2x2(f[0], f[1])
+    u[3] = ptx.cvt_f16x2_e4m3x2(h[0]) + ptx.cvt_f16x2_e5m2x2(h[1])
+    u[4] = ptx.prmt(u[0], u[1], u[2]) + ptx.lop3(u[0], u[1], u[2], 0xE8)
+    ptx.st_global_v4_f32(f, i, ptx.ld_global_v4_f32(f, i))
+    ptx.st_shared_v4_f32(f, i, ptx.ld_shared_v4_f32(f, i))
+    ptx.st_global_v4_u32(u, i, ptx.ld_global_v4_u32(u, i))
+    ptx.st_shared_v4_u32(u, i, ptx.ld_shared_v4_u32(u, i))
+
+
+def statements() -> set[tuple[str, str]]:
+    """The text and constraints of all inline assembly of the intrinsics."""
+    arguments = (types.float32[::1], types.uint32[::1], types.uint16[::1], types.int64)
+    modules = list(frontend.kernel_ir(everything_else, arguments).modules)
+    for case in CASES:
+        a, b, c = (_FRAGMENT[kind][:, :, ::1] for kind in case.dtypes)
+        modules += frontend.kernel_ir(kernel(case).py_func, (a, b, c, c)).modules
+    return {match for text in modules for match in _ASSEMBLY.findall(text)}
+
+
+def test_every_intrinsic_is_among_them():
+    """`generic_address` needs no instruction, and the exception is none; `cp_async_ca` has three sizes."""
+    assert len(statements()) == len(ptx.__all__) - 2 + 2
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="ptxas is not installed")
+def test_the_assembler_accepts_every_instruction(tmp_path):
+    lines, declarations = [], []
+    for number, (text, constraints) in enumerate(sorted(statements())):
+        letters = [part.lstrip("=") for part in constraints.split(",") if part and not part.startswith("~")]
+        for index, letter in enumerate(letters):
+            declarations.append(f".reg .{REGISTERS[letter]} %v{number}_{index};")
+        lines.append(re.sub(r"\$(\d+)", rf"%v{number}_\1", text))
+    body = "\n".join([*declarations, *lines])
+    source = tmp_path / "all.ptx"
+    source.write_text(f".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry all()\n{{\n{body}\nret;\n}}\n")
+    done = subprocess.run(
+        ["ptxas", "-arch=sm_90", str(source), "-o", str(tmp_path / "all.cubin")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
