@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from refkit.cpu.memory_model.tracing import TracedLaunch
@@ -69,7 +69,7 @@ class Resources:
 def resources(launch: TracedLaunch, compute_capability: tuple[int, int]) -> Resources:
     """What the kernel of a launch needs on an architecture; its `problem` says why where that is not known."""
     threads = launch.block[0] * launch.block[1] * launch.block[2]
-    known = {"kernel": launch.kernel, "compute_capability": compute_capability, "threads": threads}
+    unknown = Resources(launch.kernel, compute_capability, threads)
     options = launch.dispatcher.targetoptions
     function, types = launch.dispatcher.py_func, launch.argument_types
     try:
@@ -77,12 +77,12 @@ def resources(launch: TracedLaunch, compute_capability: tuple[int, int]) -> Reso
             function, types, compute_capability, bool(options.get("fastmath")), options.get("launch_bounds")
         )
     except toolchain.CompilationError as error:
-        return Resources(**known, problem=str(error))
+        return replace(unknown, problem=str(error))
     shared = made.shared_bytes + launch.dynamic_shared_bytes
     use = {"threads": threads, "registers": made.registers, "shared_bytes": shared}
     now = occupancy(compute_capability, **use)
-    return Resources(
-        **known,
+    return replace(
+        unknown,
         registers=made.registers,
         spill_bytes=made.spill_store_bytes + made.spill_load_bytes,
         stack_bytes=made.stack_bytes,

@@ -108,8 +108,7 @@ def ptx_of(
             return str(library.get_asm_str(cc=compute_capability))
     except Exception as error:
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        where = f"sm_{_digits(compute_capability)}"
-        raise CompilationError(f"{function.__name__} does not compile for {where}: {lines[0]}") from None
+        raise CompilationError(f"{function.__name__} does not compile: {lines[0]}") from None
 
 
 def assemble(ptx: str, compute_capability: tuple[int, int]) -> Assembled:

@@ -64,7 +64,7 @@ def _print_resources(out: Console, found: Sequence[Resources]) -> None:
         table.add_column(heading, justify="right")
     table.add_column("limited by")
     table.add_column("")
-    for each in found:
+    for each in _without_repetition(found):
         name = Text(f"  {each.kernel}")
         version = "{}.{}".format(*each.compute_capability)
         if each.occupancy is None:
@@ -83,6 +83,17 @@ def _print_resources(out: Console, found: Sequence[Resources]) -> None:
             Text(_advice(each)),
         )
     out.print(table)
+
+
+def _without_repetition(found: Sequence[Resources]) -> list[Resources]:
+    """The records; of several architectures that a kernel fails on for the same reason, the first."""
+    seen: set[tuple[str, str]] = set()
+    kept = []
+    for each in found:
+        if not each.problem or (each.kernel, each.problem) not in seen:
+            kept.append(each)
+        seen.add((each.kernel, each.problem))
+    return kept
 
 
 def _advice(each: Resources) -> str:

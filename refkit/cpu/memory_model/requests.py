@@ -31,13 +31,13 @@ def requests_of(addresses: np.ndarray, turns: np.ndarray, counts: np.ndarray) ->
     record ended are left out.
     """
     quota = addresses.shape[2]
-    recorded = np.arange(quota) < np.minimum(counts, quota)[:, :, None]
-    if recorded.any(axis=(0, 1)).sum() == 0:
+    recorded: np.ndarray = np.less(np.arange(quota), np.minimum(counts, quota)[:, :, None])
+    if not recorded.any():
         return []
     grouped = _aligned(addresses, turns, recorded) or _by_turn(addresses, turns, recorded)
     warp, address, active = grouped
-    cut = counts[warp] > quota
-    whole = ~(cut & ~active).any(axis=1)
+    cut = np.greater(counts[warp], quota)
+    whole = np.flatnonzero(~(cut & ~active).any(axis=1))
     return _by_space(address[whole], active[whole])
 
 
