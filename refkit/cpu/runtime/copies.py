@@ -1,16 +1,29 @@
 """Asynchronous copies (PTX ISA 9.1, "Data Movement: cp.async"): each arrives at the wait that needs it, no earlier.
 
+A device may carry a copy out at any time between its start and the wait. So the source is read at the wait, and the
+destination holds poison from the start on: a missing wait, a source that is overwritten too early, and a destination
+that is still in use show in the results. In the eyes of the sanitizers source and destination are accessed at both
+ends, and meanwhile the destination counts as unwritten. Copies that nobody waits for never arrive.
 A thread's queue is one allocation, which its control block keeps for later launches: a header, then a record for each
-copy under way. Source and destination are touched when the copy arrives, so that a missing wait, or a source that is
-overwritten too early, shows. Copies that nobody waits for never arrive.
+copy under way.
 """
 
 from numba import cuda
 
-from .layout import THREAD_COPIES, THREAD_WORKER, WORKER_SANITIZER
+from .findings import sanitizer_of
+from .layout import (
+    BLOCK_SHADOW,
+    BLOCK_SHARED,
+    BLOCK_SHARED_BYTES,
+    SHARED_FILL,
+    THREAD_BLOCK,
+    THREAD_COPIES,
+    THREAD_WORKER,
+    WORKER_SANITIZER,
+)
 from .primitives import address_of, copy_bytes, fill_bytes, reallocate, words
 from .shadow import check_access
-from .shadow_layout import READ, WRITE
+from .shadow_layout import CELL_BYTES, CELL_SITES, INITIALIZED, READ, SANITIZER_SHARED_SHIFT, WRITE
 
 QUEUE_CAPACITY = 0  # records
 QUEUE_COUNT = 1
@@ -65,6 +78,25 @@ def record_at(queue, index):
     return words(address_of(queue) + 8 * (QUEUE_HEADER + index * COPY_WORDS))
 
 
+@cuda.jit(device=True)
+def note_accesses(thread, record):
+    """Tells the sanitizers of both sides of a copy."""
+    if record[COPY_READ] > 0:
+        check_access(thread, record[COPY_SITE], record[COPY_SOURCE], record[COPY_READ], READ)
+    check_access(thread, record[COPY_SITE], record[COPY_DESTINATION], record[COPY_SIZE], WRITE)
+
+
+@cuda.jit(device=True)
+def forget_written(thread, address, size):
+    """Shared memory counts as unwritten again."""
+    block, sanitizer = words(thread[THREAD_BLOCK]), sanitizer_of(thread)
+    offset, shift = address - block[BLOCK_SHARED], sanitizer[SANITIZER_SHARED_SHIFT]
+    if offset >= 0 and offset + size <= block[BLOCK_SHARED_BYTES]:
+        for index in range(offset >> shift, ((offset + size - 1) >> shift) + 1):
+            cell = words(block[BLOCK_SHADOW] + index * CELL_BYTES)
+            cell[CELL_SITES] &= ~INITIALIZED
+
+
 def start_copy(thread, site, destination, source, size, read):
     """Puts a copy of `size` bytes into the open group; `read` of them come from the source."""
     queue = queue_of(thread)
@@ -76,6 +108,10 @@ def start_copy(thread, site, destination, source, size, read):
     record[COPY_GROUP] = queue[QUEUE_GROUP]
     record[COPY_SITE] = site
     queue[QUEUE_COUNT] += 1
+    if words(thread[THREAD_WORKER])[WORKER_SANITIZER] != 0:
+        note_accesses(thread, record)
+        forget_written(thread, destination, size)
+    fill_bytes(destination, SHARED_FILL, size)
 
 
 @cuda.jit(device=True)
@@ -91,14 +127,11 @@ def commit_group(thread):
 
 @cuda.jit(device=True)
 def arrive(thread, record):
-    """Carries out one copy, in the eyes of the sanitizers too."""
-    destination, source = record[COPY_DESTINATION], record[COPY_SOURCE]
-    size, read = record[COPY_SIZE], record[COPY_READ]
+    """Carries out one copy."""
+    destination, size, read = record[COPY_DESTINATION], record[COPY_SIZE], record[COPY_READ]
     if words(thread[THREAD_WORKER])[WORKER_SANITIZER] != 0:
-        if read > 0:
-            check_access(thread, record[COPY_SITE], source, read, READ)
-        check_access(thread, record[COPY_SITE], destination, size, WRITE)
-    copy_bytes(destination, source, read)
+        note_accesses(thread, record)
+    copy_bytes(destination, record[COPY_SOURCE], read)
     fill_bytes(destination + read, 0, size - read)
 
 
