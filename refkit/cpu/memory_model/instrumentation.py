@@ -41,6 +41,10 @@ _TOUCH = re.compile(
     r"^\s+(?:tail )?call void @rk\.touch\.(?P<access>\w+)"
     r"\(ptr [^,]*, i32 (?P<site>\d+), ptr (?:\w+ )*(?P<pointer>%(?:\"[^\"]*\"|[-\w$.]+)), i64 (?P<size>\d+)\)"
 )
+_COPY = re.compile(
+    r"^\s+(?:tail )?call void @rk\.copy\.start\(ptr [^,]*, i32 (?P<site>\d+), i64 (?P<to>[^,]+), i64 (?P<from>[^,]+), "
+    r"i64 (?P<size>\d+), i64 (?P<read>[^,)]+)\)"
+)
 _DECLARED = re.compile(r"^declare [^@\n]*@(\"[^\"]*\"|[-\w$.]+)\(")
 _DEFINED = re.compile(r"^define [^@\n]*@(\"[^\"]*\"|[-\w$.]+)\(", re.MULTILINE)
 
@@ -113,8 +117,9 @@ def _instrumented(body: list[str], lines: Lines, sites: list[AccessSite], places
             out.extend(_key(enclosing))
         turn = _named("key", enclosing[-1].header) if enclosing else "0"
         for line in block[first:]:
-            found = _touched(line, places) or _accessed(line, pointers, constants, lines)
-            if found is not None:
+            if copy := _COPY.match(line):
+                out.extend(_copied(copy, turn, sites, places))
+            elif found := _touched(line, places) or _accessed(line, pointers, constants, lines):
                 out.extend(_call(*found, turn, sites))
             out.append(line)
     return out
@@ -176,6 +181,17 @@ def _accessed(line: str, pointers: Pointers, constants: set[str], lines: Lines) 
         return None
     file, number = lines.location(line)
     return AccessSite(file, number, operation, size_of(kind)), pointer
+
+
+def _copied(copy: re.Match[str], turn: str, sites: list[AccessSite], places: list[tuple[str, int]]) -> list[str]:
+    """The read and the write of an asynchronous copy from global to shared memory."""
+    file, number = places[int(copy["site"])]
+    out = []
+    for access_kind, address, count in (("read", copy["from"], copy["read"]), ("write", copy["to"], copy["size"])):
+        arguments = f"ptr %rk.thread, i32 {len(sites)}, i64 {address}, i64 {turn}, i64 {count}"
+        out.append(f"  call void @rk.trace.some({arguments})")
+        sites.append(AccessSite(file, number, access_kind, int(copy["size"])))
+    return out
 
 
 def _call(site: AccessSite, pointer: str, turn: str, sites: list[AccessSite]) -> list[str]:

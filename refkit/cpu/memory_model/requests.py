@@ -45,9 +45,9 @@ def _aligned(
     addresses: np.ndarray, turns: np.ndarray, recorded: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
     """The requests where all lanes of each warp that came here at all came in the same turns: no search is needed."""
-    leader = recorded.any(axis=2).argmax(axis=1)
+    leader = np.argmax(np.any(recorded, axis=2), axis=1)
     rows = np.arange(len(recorded))
-    took_part = recorded.any(axis=2)
+    took_part: np.ndarray = np.any(recorded, axis=2)
     same_count = (recorded == recorded[rows, leader][:, None, :]) | ~took_part[:, :, None]
     same_turn = (turns == turns[rows, leader][:, None, :]) | ~recorded
     if not (same_count.all() and same_turn.all()):

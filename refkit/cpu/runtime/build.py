@@ -62,6 +62,7 @@ WATCH_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
 # linked into kernels whose accesses are traced
 TRACE_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.trace", trace.access, types.void, (_i32, _i64, _i64)),
+    ("rk.trace.some", trace.access_some, types.void, (_i32, _i64, _i64, _i64)),
 )
 
 SCHEDULER_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (

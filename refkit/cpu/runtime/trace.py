@@ -1,5 +1,7 @@
 """What traced kernels call: each access of a sampled block is written down, per thread and per access instruction."""
 
+from numba import cuda
+
 from .layout import (
     BLOCK_LINEAR,
     BLOCK_SHARED,
@@ -27,7 +29,8 @@ RECORD_WORDS = 2
 SHARED = 1 << 62
 
 
-def access(thread, site, address, turn):
+@cuda.jit(device=True)
+def record(thread, site, address, turn):
     """Records one access of one thread; past the quota it is only counted."""
     block = words(thread[THREAD_BLOCK])
     worker = words(thread[THREAD_WORKER])
@@ -49,3 +52,14 @@ def access(thread, site, address, turn):
         record = words(trace[TRACE_RECORDS] + (row * trace[TRACE_QUOTA] + count) * (8 * RECORD_WORDS))
         record[RECORD_ADDRESS] = address
         record[RECORD_TURN] = turn
+
+
+def access(thread, site, address, turn):
+    """One access, as a traced kernel makes it."""
+    record(thread, site, address, turn)
+
+
+def access_some(thread, site, address, turn, count):
+    """One access of `count` bytes; of none where that is 0, as in copies that fill with zeros."""
+    if count > 0:
+        record(thread, site, address, turn)

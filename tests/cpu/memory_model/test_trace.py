@@ -257,3 +257,25 @@ def test_the_wrongly_keyed_swizzle_of_ldmatrix_is_flagged(key_shift, expected):
     line = one(report, space="shared", access="read")
     assert (line.bytes_per_lane, line.passes, line.ideal_passes) == (16, expected, 4)
     assert (line in report.flagged) == (expected > 8)
+
+
+@cuda.jit
+def copied(x, y, step, count):
+    tile = cuda.shared.array(1024, float32, alignment=16)
+    i = cuda.threadIdx.x
+    size = 16 if i < count else 0
+    ptx.cp_async_cg_zfill(ptx.shared_address(tile, step * i % 1024), ptx.global_address(x, 4 * i), size)
+    ptx.cp_async_commit_group()
+    ptx.cp_async_wait_group(0)
+    cuda.syncthreads()
+    y[i] = tile[i]
+
+
+@pytest.mark.parametrize(("step", "passes"), [(4, 4), (32, 32)])
+@pytest.mark.parametrize("count", [32, 6])
+def test_asynchronous_copies_read_global_and_write_shared_memory(step, passes, count):
+    report = traced(lambda: copied[1, 32](floats(1024), floats(32), step, count))
+    read, write = one(report, space="global", access="read"), one(report, space="shared", access="write")
+    assert (read.lanes, read.sectors, read.bytes_per_lane) == (count, count / 2, 16)  # lanes of zeros read nothing
+    assert (write.lanes, write.passes, write.ideal_passes) == (32, passes, 4)
+    assert read.line == write.line == line_of(copied, "cp_async_cg_zfill")
