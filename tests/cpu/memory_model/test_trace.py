@@ -279,3 +279,21 @@ def test_asynchronous_copies_read_global_and_write_shared_memory(step, passes, c
     assert (read.lanes, read.sectors, read.bytes_per_lane) == (count, count / 2, 16)  # lanes of zeros read nothing
     assert (write.lanes, write.passes, write.ideal_passes) == (32, passes, 4)
     assert read.line == write.line == line_of(copied, "cp_async_cg_zfill")
+
+
+TABLE = np.arange(8, dtype=np.float32) ** 2
+
+
+@cuda.jit
+def from_constants_and_local_memory(y):
+    table = cuda.const.array_like(TABLE)
+    mine = cuda.local.array(4, float32)
+    i = cuda.threadIdx.x
+    for k in range(4):
+        mine[k] = table[(i + k) % 8]
+    y[i] = mine[i % 4]
+
+
+def test_constants_and_local_arrays_are_no_traffic():
+    report = traced(lambda: from_constants_and_local_memory[1, 32](floats(32)))
+    assert [(line.space, line.access) for line in report.lines] == [("global", "write")]
