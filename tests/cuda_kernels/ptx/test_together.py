@@ -25,7 +25,7 @@ def stage(tile_a, tile_b, a, b, buffer, start):
 
 
 def gemm(synchronised: bool, pending: int):
-    """C = A B for A (16, K) and B (K, 16) in bfloat16: two warps, two buffers, `pending` groups under way at the wait."""
+    """C = A B, A (16, K) and B (K, 16) in bfloat16: two warps, two buffers, `pending` groups under way at the wait."""
 
     @cuda.jit
     def kernel(a, b, c):
@@ -89,6 +89,6 @@ def test_a_wait_that_leaves_one_group_too_many_is_noticed():
     assert np.isnan(c).all()
     with (
         refkit.cpu.emulate(sanitize=("uninitialized",)),
-        pytest.raises(refkit.cpu.SanitizerFault, match="read of shared tile.*nothing has written"),
+        pytest.raises(refkit.cpu.SanitizerFault, match=r"read of shared tile.*nothing has written"),
     ):
         waits_too_late[1, 64](a, b, c)
