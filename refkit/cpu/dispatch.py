@@ -54,7 +54,7 @@ def _emulated(dispatcher: Any) -> _Emulated:
 
 def flavour(settings: Settings) -> tuple[Any, ...]:
     """What of the settings changes the compiled code."""
-    return settings.sanitize, settings.always_raise
+    return settings.watches, settings.always_raise
 
 
 class Kernel:

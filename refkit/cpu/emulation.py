@@ -45,8 +45,9 @@ class emulate(contextlib.ContextDecorator):
         timeout: float | None = None,
         always_raise: bool = True,
         sample: int | None = None,
+        preempt: int = 0,
     ) -> None:
-        self.settings = Settings.checked(sanitize, schedule, workers, timeout, always_raise, sample)
+        self.settings = Settings.checked(sanitize, schedule, workers, timeout, always_raise, sample, preempt)
         self._frames: list[active.Frame] = []
 
     def __enter__(self) -> Settings:

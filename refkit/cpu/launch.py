@@ -55,14 +55,14 @@ def launch(
         fastmath=bool(dispatcher.targetoptions.get("fastmath")),
         debug=debug,
         scheduled=settings.schedule is not None,
-        watched=bool(settings.sanitize),
+        watched=settings.watches,
         traced=settings.tracer is not None,
     )
     packed = packing.pack(kernel.argument_types, arguments)
     run = _Run(kernel, grid, block, dynamic_shared_bytes, packed.words, settings)
-    if settings.sanitize:
+    if settings.watches:
         names = tuple(inspect.signature(dispatcher.py_func).parameters)
-        run.watch = Watch(kernel, settings.sanitize, packing.named_arrays(names, arguments), grid, block)
+        run.watch = Watch(kernel, settings, packing.named_arrays(names, arguments), grid, block)
     with settings.tracer.launch(run, dispatcher) if settings.tracer is not None else contextlib.nullcontext():
         run.execute()
 

@@ -21,6 +21,7 @@ class Settings:
         kernel was not compiled with `debug=True` (on a GPU such a thread just returns).
     sample: the most blocks that a launch runs; of a larger grid only a sample runs: the first, the last, those around
         every power of two of the block's and of the thread's number, and some between. None runs all of them.
+    preempt: with a schedule, threads also give way before memory accesses, at random, once in so many; 0 never.
     tracer: what `refkit.cpu.trace` collects launches in; None where nothing is traced.
     """
 
@@ -30,7 +31,13 @@ class Settings:
     timeout: float | None = None
     always_raise: bool = True
     sample: int | None = None
+    preempt: int = 0
     tracer: Any = None
+
+    @property
+    def watches(self) -> bool:
+        """Whether kernels run instrumented: for the sanitizers, or to give way at memory accesses."""
+        return bool(self.sanitize) or self.preempt > 0
 
     @classmethod
     def checked(
@@ -41,6 +48,7 @@ class Settings:
         timeout: float | None = None,
         always_raise: bool = True,
         sample: int | None = None,
+        preempt: int = 0,
     ) -> Settings:
         """The settings, each value checked; raises TypeError or ValueError that names the value."""
         if isinstance(sanitize, str):
@@ -56,4 +64,8 @@ class Settings:
             raise ValueError(f"timeout={timeout!r}: expected None or seconds above 0")
         if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or sample < 1):
             raise ValueError(f"sample={sample!r}: expected None or a number of blocks from 1")
-        return cls(names, schedule, workers, timeout, bool(always_raise), sample)
+        if isinstance(preempt, bool) or not isinstance(preempt, int) or preempt < 0:
+            raise ValueError(f"preempt={preempt!r}: expected a number of memory accesses, or 0 for never")
+        if preempt and schedule is None:
+            raise ValueError(f"preempt={preempt}: needs a schedule, whose seed decides where threads give way")
+        return cls(names, schedule, workers, timeout, bool(always_raise), sample, preempt)

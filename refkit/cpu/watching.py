@@ -12,6 +12,7 @@ from .kernel import CompiledKernel
 from .packing import unlinear
 from .runtime import layout
 from .runtime import shadow_layout as shadow
+from .settings import Settings
 
 _FLAGS = {
     "race": shadow.WATCH_RACE,
@@ -43,13 +44,14 @@ class Watch:
     def __init__(
         self,
         kernel: CompiledKernel,
-        sanitize: frozenset[str],
+        settings: Settings,
         arrays: list[tuple[str, Any]],
         grid: tuple[int, int, int],
         block: tuple[int, int, int],
     ) -> None:
         self.kernel, self.arrays, self.grid, self.block = kernel, arrays, grid, block
-        self.sanitize = sanitize
+        self.sanitize = settings.sanitize
+        self.preempt = settings.preempt
         self.findings: tuple[Finding, ...] = ()
         self._table = np.zeros((shadow.FINDING_CAPACITY, shadow.FINDING_WORDS), np.int64)
         self._releases = np.zeros(shadow.RELEASE_CAPACITY * shadow.RELEASE_WORDS, np.int64)
@@ -88,6 +90,7 @@ class Watch:
         """Puts the tables into a worker's control blocks."""
         block = self._block
         block[shadow.SANITIZER_FLAGS] = sum(_FLAGS[name] for name in self.sanitize)
+        block[shadow.SANITIZER_PREEMPT] = self.preempt
         block[shadow.SANITIZER_FINDINGS] = self._table.ctypes.data
         block[shadow.SANITIZER_REGIONS] = block[shadow.SANITIZER_LAST_REGION] = self._regions.ctypes.data
         block[shadow.SANITIZER_REGION_COUNT] = len(self._shadows)

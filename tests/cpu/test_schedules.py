@@ -159,3 +159,52 @@ def test_reading_what_another_lane_may_not_have_written():
             shuffle_without_order[1, 32](x, out)
         seen |= set(out[1:].tolist())
     assert seen == {5, -1}
+
+
+@cuda.jit
+def increment_without_atomic(counter):
+    counter[0] += 1
+
+
+def test_giving_way_at_memory_accesses_loses_updates_of_a_plain_increment():
+    lost = []
+    for seed in range(6):
+        with emulate(schedule=seed, preempt=3):
+            counter = cuda.to_device(np.zeros(1, np.int64))
+            increment_without_atomic[1, 64](counter)
+            lost.append(64 - int(counter[0]))
+    assert any(lost), "a read and the write behind it were never parted"
+
+
+def test_giving_way_is_replayed_from_its_seed():
+    results = []
+    for _ in range(2):
+        with emulate(schedule=4, preempt=3):
+            counter = cuda.to_device(np.zeros(1, np.int64))
+            increment_without_atomic[2, 48](counter)
+            results.append(int(counter[0]))
+    assert results[0] == results[1]
+
+
+def test_giving_way_needs_a_schedule():
+    with pytest.raises(ValueError, match="preempt=3"):
+        emulate(preempt=3)
+
+
+@cuda.jit
+def masks_of_active_lanes(masks):
+    masks[cuda.threadIdx.x] = cuda.activemask()
+
+
+def test_activemask_is_any_part_of_the_converged_lanes_that_holds_the_caller():
+    seen = set()
+    for seed in range(4):
+        with emulate(schedule=seed):
+            masks = cuda.to_device(np.zeros(32, np.int64))
+            masks_of_active_lanes[1, 32](masks)
+            answer = [int(mask) & 0xFFFFFFFF for mask in masks.copy_to_host()]
+        for lane, mask in enumerate(answer):
+            assert mask >> lane & 1
+            assert all(answer[other] == mask for other in range(32) if mask >> other & 1)
+        seen.add(tuple(answer))
+    assert len(seen) > 1

@@ -84,8 +84,8 @@ class Frame:
         """The results of an instruction that all 32 lanes of a warp execute together.
 
         `handler(lanes, lanes)`, a function of the library, is called once for all of them with the address of the
-        first lane's control block. There `THREAD_VALUE` is the address of the lane's registers: one 64-bit word for each input,
-        then one for each result.
+        first lane's control block. There `THREAD_VALUE` is the address of the lane's registers: one 64-bit word for
+        each input, then one for each result.
         """
         b = self.b
         self.libraries.add(library)

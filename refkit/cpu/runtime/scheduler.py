@@ -83,6 +83,7 @@ from .primitives import (
     switch,
     words,
 )
+from .randomness import next_random
 from .warp import complete_activemasks, complete_warp_operations
 from .watch import barrier_passed, clear_shared_shadow, forget, grid_barrier_passed, watched
 
@@ -110,17 +111,6 @@ def thread_main(thread, worker):
     block[BLOCK_ALIVE] -= 1
     worker[WORKER_ALIVE] -= 1
     switch(thread, worker[WORKER_STACK_POINTER])
-
-
-@cuda.jit(device=True)
-def next_random(worker):
-    """A 31-bit random number (xorshift64)."""
-    x = worker[WORKER_RANDOM]
-    x ^= x << 13
-    x ^= (x >> 7) & 0x01FFFFFFFFFFFFFF
-    x ^= x << 17
-    worker[WORKER_RANDOM] = x
-    return (x >> 20) & 0x7FFFFFFF
 
 
 @cuda.jit(device=True)

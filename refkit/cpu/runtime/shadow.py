@@ -19,6 +19,7 @@ from .layout import (
     WORKER_STACK_POINTER,
 )
 from .primitives import switch, words
+from .randomness import next_random
 from .shadow_layout import (
     ATOMIC,
     CELL_ATOMIC_WHEN,
@@ -49,6 +50,7 @@ from .shadow_layout import (
     REGION_WRITTEN,
     SANITIZER_FLAGS,
     SANITIZER_LAST_REGION,
+    SANITIZER_PREEMPT,
     SANITIZER_REGION_COUNT,
     SANITIZER_REGIONS,
     SANITIZER_SHARED_SHIFT,
@@ -219,6 +221,10 @@ def check_access(thread, site, address, size, access):
     """Checks one access of `size` bytes against every cell that it touches."""
     sanitizer = sanitizer_of(thread)
     flags = sanitizer[SANITIZER_FLAGS]
+    if sanitizer[SANITIZER_PREEMPT] != 0:
+        worker = words(thread[THREAD_WORKER])
+        if next_random(worker) % sanitizer[SANITIZER_PREEMPT] == 0:
+            switch(thread, worker[WORKER_STACK_POINTER])
     if flags & WATCH_MEMORY and size > 1 and address & (min(size, 16) - 1) and size & (size - 1) == 0:
         record(thread, MISALIGNED, site, address, access, 0, 0, 0, size, 0)
         stop_launch(thread, site)

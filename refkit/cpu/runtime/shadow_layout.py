@@ -15,6 +15,7 @@ SANITIZER_QUERY = 10  # number of the running search in the graph of releases
 SANITIZER_STACK = 11  # address of the search's stack
 SANITIZER_GAVE_UP = 12  # a table is full: what atomics order is no longer known, and not reported
 SANITIZER_SHARED_CELL_BYTES = 13  # size of one block's shared shadow
+SANITIZER_PREEMPT = 14  # a thread gives way before one access in so many, at random; 0: never
 SANITIZER_WORDS = 16
 
 WATCH_RACE = 1

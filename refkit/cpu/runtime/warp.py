@@ -34,9 +34,11 @@ from .layout import (
     VOTE_EQUAL,
     WARP_SIZE,
     WARP_SYNC,
+    WORKER_RANDOM,
     WORKER_SANITIZER,
 )
 from .primitives import call_address, words
+from .randomness import next_random
 from .watch import report_absent_lane, warp_synchronised
 
 LANE_BYTES = 8 * THREAD_WORDS
@@ -195,7 +197,10 @@ def complete_warp_operations(first, count):
 
 @cuda.jit(device=True)
 def complete_activemasks(first, count):
-    """Answers activemask: the lanes that wait at the same source line, once no other lane of the warp can run."""
+    """Answers activemask: the lanes that wait at the same source line, once no other lane of the warp can run.
+
+    Under a seeded schedule each lane gets a random part of them, itself included.
+    """
     released = 0
     for lane in range(count):
         thread = words(first + lane * LANE_BYTES)
@@ -205,6 +210,10 @@ def complete_activemasks(first, count):
                 member = words(first + other * LANE_BYTES)
                 if member[THREAD_STATE] == AT_ACTIVEMASK and member[THREAD_SITE] == thread[THREAD_SITE]:
                     mask |= 1 << other
+            worker = words(thread[THREAD_WORKER])
+            if worker[WORKER_RANDOM] != 0:  # any subset of the converged lanes is a right answer
+                chosen = next_random(worker) | next_random(worker)
+                mask &= chosen if (chosen >> lane) & 1 else ~chosen
             for other in range(count):
                 if (mask >> other) & 1:
                     member = words(first + other * LANE_BYTES)
