@@ -13,7 +13,7 @@ _OVERFLOW = 2.0**128
 def to_float_toward_zero(result_bits):
     """A device function from float64 to the bits of float32, with `result_bits` fraction bits, rounded towards zero.
 
-    What is too large becomes an infinity all the same.
+    What is too large becomes an infinity all the same; what is too small becomes +0, whatever its sign (seen on an H200).
     """
     dropped = 23 - result_bits
 
@@ -26,6 +26,8 @@ def to_float_toward_zero(result_bits):
             if magnitude(float_of(bits)) > magnitude(value):
                 bits -= 1
             bits = (bits >> dropped) << dropped
+            if bits & 0x7FFFFFFF == 0:
+                bits = 0
         return bits
 
     return convert
@@ -33,7 +35,7 @@ def to_float_toward_zero(result_bits):
 
 @cuda.jit(device=True)
 def to_half_nearest(value):
-    """The bits of float16 nearest to a float64, ties to even."""
+    """The bits of float16 nearest to a float64, ties to even; +0 for what is too small, whatever its sign."""
     if value != value:
         return HALF_NAN
     sign = (bits_of(value) >> 48) & 0x8000
@@ -46,4 +48,4 @@ def to_half_nearest(value):
     else:
         bits = ((exponent + 14) << 10) + int(nearest(size * power_of_two(10 - exponent)))
         bits = min(bits, HALF_INFINITY)
-    return bits | sign
+    return bits | sign if bits != 0 else 0

@@ -28,7 +28,7 @@ from .oracle import NUMPY
 from .tables import multiply
 
 EXAMPLES = 5  # of each form and class
-SAVED = 200  # fragments of each form and class
+SAVED = 40  # fragments of each form and class
 
 
 def classes(case: Case) -> tuple[str, ...]:

@@ -48,13 +48,14 @@ def _float_bits(x: np.ndarray, digits: int) -> np.ndarray:
     exponent = np.maximum(np.frexp(x)[1] - 1, -126)
     cut = np.ldexp(np.trunc(np.ldexp(x, digits - exponent)), exponent - digits)
     with np.errstate(over="ignore"):
-        bits = np.where(cut == 0, np.copysign(0.0, x), cut).astype(np.float32).view(np.uint32)
+        bits = np.where(cut == 0, 0.0, cut).astype(np.float32).view(np.uint32)
     return np.where(np.isnan(x), np.uint32(0x7FFFFFFF), bits)
 
 
 def _half_bits(x: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         bits = x.astype(np.float16).view(np.uint16)
+    bits = np.where(bits & 0x7FFF == 0, np.uint16(0), bits)  # what is too small becomes +0
     return np.where(np.isnan(x), np.uint16(0x7FFF), bits)
 
 

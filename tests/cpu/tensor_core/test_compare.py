@@ -1,6 +1,7 @@
 """The comparison with a GPU, with the executor in the GPU's place: what differs is found and listed with its inputs."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,3 +45,13 @@ def test_a_bit_that_differs_is_listed_with_its_inputs(saved, tmp_path):
     assert (example["fragment"], example["row"], example["column"]) == (3, 5, 2)
     assert len(example["a"]) == len(example["b"]) == 8
     assert example["executor"] != example["gpu"]
+
+
+@pytest.mark.cpu
+def test_the_executor_gives_the_bits_that_an_h200_gave(tmp_path):
+    recorded = Path(__file__).with_name("h200_mma.npz")  # written by `compare --save` on that machine
+    assert compare.main(["--against", str(recorded), "--output", str(tmp_path / "mma.json")]) == 0
+    report = json.loads((tmp_path / "mma.json").read_text())
+    assert report["device"]["name"] == "NVIDIA H200"
+    assert len(report["forms"]) == 19
+    assert all(record["fragments"] == 40 for form in report["forms"] for record in form["classes"])
