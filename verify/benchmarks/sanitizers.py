@@ -1,4 +1,4 @@
-"""What the sanitizers cost: every shipped kernel with all of them and without, on one core; the GEMM of `bench cpu` too."""
+"""What the sanitizers cost: every shipped kernel with all of them and without, on one core, and the GEMM."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows(progress: Callable[[str], None]) -> Iterator[Row]:
     yield Row("median of the library", f"{len(ratios)} kernels", "the speed without", 0.0, median, median, "", "", 1.0)
 
 
-def _launches(call: Callable[[], Any], watched: bool, prepare: Callable[[], Any] | None = None) -> float:
+def _launches(call: Callable[..., Any], watched: bool, prepare: Callable[[], Any] | None = None) -> float:
     """Median CPU seconds of a launch after the first, which compiles."""
     from refkit.cpu import SANITIZERS, emulate
 

@@ -13,7 +13,7 @@ _OVERFLOW = 2.0**128
 def to_float_toward_zero(result_bits):
     """A device function from float64 to the bits of float32, with `result_bits` fraction bits, rounded towards zero.
 
-    What is too large becomes an infinity all the same; what is too small becomes +0, whatever its sign (seen on an H200).
+    What is too large becomes an infinity all the same; what is too small becomes +0 (seen on an H200).
     """
     dropped = 23 - result_bits
 
