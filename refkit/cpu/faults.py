@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ class KernelFault(Exception):
         line: int | None = None,
         threads: tuple[Position, ...] = (),
     ) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)  # not a kernel's own exception class, which may want other arguments
         self.message = message
         self.kernel = kernel
         self.file = file
@@ -59,7 +60,8 @@ class NoProgress(KernelFault):
 class KernelException(KernelFault):
     """A `raise` or a failed `assert` in the kernel.
 
-    `exception` is the Python exception, `thread` the `(block index, thread index)` that raised it.
+    `exception` is the Python exception, `thread` the `(block index, thread index)` that raised it. What a launch raises
+    is an instance of the exception's class as well, since host code written for a GPU catches that one.
     """
 
     def __init__(
@@ -73,6 +75,22 @@ class KernelException(KernelFault):
         super().__init__(message, **place)
         self.exception = exception
         self.thread = thread
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self.exception), self.message), self.__dict__
+
+
+@functools.lru_cache(maxsize=256)
+def kernel_exception_class(kind: Any) -> type[KernelException]:
+    """`KernelException` that is a `kind`, an exception class, as well; alone where `kind` cannot be a base."""
+    try:
+        return type(KernelException.__name__, (KernelException, kind), {"__module__": __name__})
+    except TypeError:  # no exception class, or one that refuses to be a base
+        return KernelException
+
+
+def _restored(kind: type[Any], message: str) -> KernelException:
+    return kernel_exception_class(kind)(message)
 
 
 class Unsupported(KernelFault):

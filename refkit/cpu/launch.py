@@ -13,7 +13,14 @@ import numpy as np
 
 from . import packing, printing, stops
 from .device import ATTRIBUTES, resident_blocks
-from .faults import Deadlock, KernelException, KernelFault, LaunchConfigurationError, NoProgress, Position
+from .faults import (
+    Deadlock,
+    KernelFault,
+    LaunchConfigurationError,
+    NoProgress,
+    Position,
+    kernel_exception_class,
+)
 from .frontend import exception_of
 from .kernel import CompiledKernel, KernelCache
 from .runtime import layout
@@ -231,7 +238,7 @@ class _Run:
         exception = kind(*(arguments or ()))
         text = f"{kind.__name__}: {exception}" if str(exception) else kind.__name__
         file, line = (location[1], location[2]) if location else (self.kernel.file, self.kernel.line)
-        raise KernelException(
+        raise kernel_exception_class(kind)(
             f"{text} (block {block}, thread {thread})",
             exception=exception,
             thread=(block, thread),

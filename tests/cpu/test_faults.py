@@ -15,6 +15,7 @@ from numba import cuda, float32, float64, int32, int64, types
 from numba.cuda.extending import intrinsic
 
 from refkit.cpu import Deadlock, KernelException, NoProgress, Unsupported, emulate
+from refkit.cpu.faults import kernel_exception_class
 
 pytestmark = pytest.mark.cpu
 
@@ -81,6 +82,52 @@ def test_a_raise_names_exception_thread_and_line():
     assert (fault.kernel, fault.file) == ("raising", FILE)
     assert fault.line == line_of(raising, "raise ValueError")
     assert "ValueError: too large" in str(fault)
+
+
+class Refused(Exception):
+    """An exception with a constructor of its own."""
+
+    def __init__(self, value, limit=3):
+        self.value, self.limit = value, limit
+
+
+@cuda.jit
+def raising_what_is_asked(kind):
+    if kind == 0:
+        raise ZeroDivisionError("zero")
+    if kind == 1:
+        raise OSError(5, "input or output")
+    if kind == 2:
+        raise Refused(7)
+    if kind == 3:
+        raise KeyError("key")
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [(0, ZeroDivisionError, "zero"), (1, OSError, "input or output"), (2, Refused, "Refused"), (3, KeyError, "'key'")],
+)
+def test_a_raise_is_caught_as_the_exception_that_the_kernel_names(number, kind, text):
+    with emulate(), pytest.raises(kind) as caught:
+        raising_what_is_asked[1, 1](number)
+    fault = caught.value
+    assert isinstance(fault, KernelException)
+    assert type(fault.exception) is kind
+    assert text in str(fault)
+    assert fault.kernel == "raising_what_is_asked"
+    again = pickle.loads(pickle.dumps(fault))
+    assert isinstance(again, kind)
+    assert isinstance(again, KernelException)
+    assert (str(again), again.thread) == (str(fault), fault.thread)
+
+
+def test_a_class_that_cannot_be_a_base_is_left_out():
+    class Final(Exception):
+        def __init_subclass__(cls):
+            raise TypeError("final")
+
+    assert kernel_exception_class(Final) is KernelException
+    assert kernel_exception_class(type(None)) is KernelException
 
 
 def test_only_the_raising_thread_stops():
