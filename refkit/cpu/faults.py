@@ -89,7 +89,7 @@ def kernel_exception_class(kind: Any) -> type[KernelException]:
         return KernelException
 
 
-def _restored(kind: type[Any], message: str) -> KernelException:
+def _restored(kind: Any, message: str) -> KernelException:
     return kernel_exception_class(kind)(message)
 
 
