@@ -11,19 +11,23 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from refkit.cpu.device_library import rounding, small_floats
+from refkit.cpu.device_library import rounding, scale_format, small_floats
 from refkit.cpu.device_library.build import F32, F64, I8, I16, I32, I64, POINTER, DeviceFunction, constant, from_bits
 from refkit.cpu.device_library.floats import FLOAT8_E4M3, FLOAT8_E5M2, FLOAT32, FLOAT64, Format, narrow, widen
 
 
 @dataclass(frozen=True)
 class CType:
-    """How a C++ type lies in memory: the LLVM type of a component, how many, and what the bits mean."""
+    """How a C++ type lies in memory: the LLVM type of a component, how many, and what the bits mean.
+
+    `format` is that of a small float; `scale` marks e8m0, which has neither sign nor fraction.
+    """
 
     component: ir.Type
     count: int = 1
     format: Format | None = None
     signed: bool = True
+    scale: bool = False
 
     @property
     def half(self) -> Format:
@@ -55,6 +59,7 @@ for _count in (2, 4):
 for _name, _format in (("e4m3", FLOAT8_E4M3), ("e5m2", FLOAT8_E5M2)):
     TYPES[f"__nv_fp8_{_name}"] = CType(I8, 1, _format)
     TYPES |= {f"__nv_fp8x{_count}_{_name}": CType(I8, _count, _format) for _count in (2, 4)}
+TYPES |= {f"__nv_fp8{_count}_e8m0": CType(I8, int(_count[1:] or 1), scale=True) for _count in ("", "x2", "x4")}
 
 Components = list[ir.Value]
 Body = Callable[[ir.IRBuilder, tuple[ir.Value, ...]], None]
@@ -64,6 +69,10 @@ def convert(b: ir.IRBuilder, x: ir.Value, source: CType, target: CType, mode: st
     """One component converted with a single rounding; to an integer it saturates."""
     if source == target:
         return x
+    if source.scale:
+        return convert(b, scale_format.to_bfloat16(b, x), TYPES["__nv_bfloat16"], target, mode)
+    if target.scale:
+        return to_scale(b, x, source, constant(I32, scale_format.UP), constant(ir.IntType(1), 1))
     number = source.component in (F32, F64) or source.format is not None
     if source.format is not None:
         x = widen(b, x, source.format)
@@ -85,6 +94,17 @@ def convert(b: ir.IRBuilder, x: ir.Value, source: CType, target: CType, mode: st
             return x
         return b.fpext(x, F64) if target.component == F64 else from_bits(b, narrow(b, x, FLOAT32, mode))
     return rounding.to_integer(b, x, target.component.width, target.signed, mode)
+
+
+def to_scale(b: ir.IRBuilder, x: ir.Value, source: CType, rounding_mode: ir.Value, saturates: ir.Value) -> ir.Value:
+    """The e8m0 code of |x|; arguments as for `scale_format.from_double`. Its constructors round up and saturate."""
+    if source.format is not None:
+        x = widen(b, x, source.format)
+    elif source.component not in (F32, F64):
+        negative = b.icmp_signed("<", x, constant(x.type, 0))
+        magnitude = b.select(negative, b.neg(x), x) if source.signed else x
+        x = from_bits(b, rounding.from_integer(b, magnitude, False, FLOAT64, "ru"))
+    return scale_format.from_double(b, x if x.type == F64 else b.fpext(x, F64), rounding_mode, saturates)
 
 
 def load(b: ir.IRBuilder, pointer: ir.Value, type_: CType) -> Components:

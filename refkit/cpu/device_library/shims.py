@@ -89,8 +89,10 @@ def _conversion(shim: Shim) -> DeviceFunction | None:
     source, target = TYPES.get(shim.parameters[0]), TYPES.get(shim.name)
     if source is None or target is None:
         return None
+    if shim.name == "bool" and source.scale:  # no scale factor is zero
+        return shim_function(2, lambda b, arguments: b.store(constant(I8, 1), arguments[0]))
     if shim.name != "bool":
-        return _copied(shim, source, target, 0, "rz")
+        return _copied(shim, source, target, 0, "rn" if source.scale and target.format is not None else "rz")
 
     def body(b: ir.IRBuilder, arguments: tuple[ir.Value, ...]) -> None:
         (x,) = load(b, arguments[1], source)

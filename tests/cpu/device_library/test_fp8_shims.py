@@ -85,3 +85,84 @@ def test_the_conversion_functions_take_the_overflow_rule(saturation, name):
     beyond = largest if saturation else math.inf if name == "e5m2" else math.nan
     small = float(np.float32(0.07).astype(dtype))
     np.testing.assert_array_equal(got, [1.5, beyond, -beyond, beyond, math.nan, small])
+
+
+# --- e8m0 ------------------------------------------------------------------------------------------------------------
+
+SCALES = ALL.view(ml_dtypes.float8_e8m0fnu).astype(np.float64)  # 2^-127 to 2^127, then NaN
+ROUNDINGS = {"nearest": 0, "zero": 1, "up": 2, "down": 3}
+
+
+def codes_of(x, rounding: str, saturate: bool = True) -> list[int]:
+    """The codes of numbers, by comparison with the 255 powers of two; a midpoint goes up."""
+    found = []
+    for value in np.abs(np.asarray(x, np.float64)):
+        below = int(np.searchsorted(SCALES[:255], value, side="right")) - 1
+        exact = below >= 0 and SCALES[below] == value
+        if math.isnan(value):
+            code = 255
+        elif below < 0:
+            code = 0
+        elif rounding == "nearest":
+            code = below + (value >= 1.5 * SCALES[below])
+        else:
+            code = below + (rounding == "up" and not exact)
+        beyond = 255 if not saturate and (code > 254 or math.isinf(value)) else 254
+        found.append(255 if math.isnan(value) else min(code, beyond) if math.isfinite(value) else beyond)
+    return found
+
+
+def scale_samples(dtype) -> np.ndarray:
+    """Powers of two, their neighbours and midpoints in a format, of both signs, and what is no number."""
+    with np.errstate(over="ignore", under="ignore"):
+        powers = (2.0 ** np.arange(-130.0, 129.0)).astype(dtype)
+    special = np.array([0, math.inf, math.nan], dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        around = [powers, np.nextafter(powers, dtype(0)), np.nextafter(powers, dtype(math.inf)), powers * dtype(1.5)]
+    positive = np.concatenate([*around, special])
+    return np.concatenate([positive, -positive])
+
+
+@pytest.mark.parametrize("saturation", [0, 1])
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+@pytest.mark.parametrize(("word", "letter", "dtype"), [("float", "f", np.float32), ("double", "d", np.float64)])
+def test_scales_are_rounded_as_asked(word, letter, dtype, rounding, saturation):
+    x = scale_samples(dtype)
+    name = f"__nv_cvt_{word}_to_e8m0"
+    symbol = f"_ZL{len(name)}{name}{letter}17__nv_saturation_t13cudaRoundMode_nbst"
+    arguments = (np.full(x.size, saturation), np.full(x.size, ROUNDINGS[rounding]))
+    got = shim(symbol, "u1", np.dtype(dtype).str[1:], "i8", "i8")(x, *arguments)
+    assert got.tolist() == codes_of(x, rounding, bool(saturation))
+
+
+def test_scales_are_constructed_upwards_and_saturated():
+    x = scale_samples(np.float32)
+    assert shim("_ZN13__nv_fp8_e8m0C1Ef_nbst", "u1", "f4")(x).tolist() == codes_of(x, "up")
+    half = np.arange(2**16, dtype=np.uint16)
+    for letter, dtype in (("6__half", np.float16), ("13__nv_bfloat16", ml_dtypes.bfloat16)):
+        got = shim(f"_ZN13__nv_fp8_e8m0C1E{letter}_nbst", "u1", "u2")(half)
+        with np.errstate(invalid="ignore"):
+            assert got.tolist() == codes_of(half.view(dtype).astype(np.float64), "up")
+    whole = np.array([0, 1, -7, 8, 2**62, 2**62 + 1, -(2**63), 2**63 - 1])
+    got = shim("_ZN13__nv_fp8_e8m0C1Ex_nbst", "u1", "i8")(whole)
+    assert got.tolist() == [0, *(127 + (abs(int(v)) - 1).bit_length() for v in whole[1:])]
+    got = shim("_ZN13__nv_fp8_e8m0C1Ey_nbst", "u1", "u8")(np.array([2**64 - 1], np.uint64))
+    assert got.tolist() == [127 + 64]
+
+
+def test_every_scale_converts_out():
+    owner = "_ZNK13__nv_fp8_e8m0cv"
+    np.testing.assert_array_equal(shim(f"{owner}fEv_nbst", "f4", "u1")(ALL), SCALES)
+    np.testing.assert_array_equal(shim(f"{owner}dEv_nbst", "f8", "u1")(ALL), SCALES)
+    with np.errstate(over="ignore"):
+        as_half = SCALES.astype(np.float16)
+    np.testing.assert_array_equal(shim(f"{owner}6__halfEv_nbst", "u2", "u1")(ALL).view("f2"), as_half)
+    for symbol in (f"{owner}13__nv_bfloat16Ev_nbst", "_ZL24__nv_cvt_e8m0_to_bf16rawh_nbst"):
+        got = shim(symbol, "u2", "u1")(ALL).view(ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(got.astype("f8"), SCALES)
+    assert shim(f"{owner}bEv_nbst", "u1", "u1")(ALL).all()
+    for letter, dtype in (("a", "i1"), ("h", "u1"), ("i", "i4"), ("y", "u8")):
+        most = int(np.iinfo(dtype).max)
+        got = shim(f"{owner}{letter}Ev_nbst", dtype, "u1")(ALL).tolist()
+        assert got[:255] == [min(int(v), most) for v in SCALES[:255]]
+        assert got[255] == (2**63 if letter == "y" else 0)  # as NaN converts from bfloat16
