@@ -28,6 +28,7 @@ from refkit.cpu import launch as executor
 
 from . import source_facts
 
+_CONFIGURATION = Path(__file__).with_name("numba_suite.ini")
 LAUNCH_LIMIT = 60.0  # seconds of one launch
 
 
@@ -57,6 +58,7 @@ class Recorder:
         self.file = report.open("a", encoding="utf-8")
         self.launches = self.completed = 0
         self.outcome, self.message, self.seconds = "passed", "", 0.0
+        self.problem = ""
 
     def write(self, event: str, **fields: Any) -> None:
         self.file.write(json.dumps({"event": event, **fields}) + "\n")
@@ -98,7 +100,8 @@ class Recorder:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if not report.passed:
-            self.write("not collected", message=str(report.longrepr))
+            self.problem = str(report.longrepr)
+            self.write("not collected", message=self.problem)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
@@ -200,10 +203,12 @@ def main() -> None:
     assert spec is not None, f"no module {options.module}"
     assert spec.origin is not None, f"{options.module} has no file"
     path = Path(spec.origin)
-    arguments = [str(path), "-q", "-p", "no:cacheprovider", "-c", os.devnull, f"--rootdir={path.parents[1]}"]
+    arguments = [str(path), "-q", "-p", "no:cacheprovider", "-c", str(_CONFIGURATION), f"--rootdir={path.parents[1]}"]
     _without_toolkit()
-    with refkit.cpu.emulate(timeout=LAUNCH_LIMIT), recorder.counting():
-        pytest.main(arguments, plugins=[recorder])
+    with refkit.cpu.emulate(timeout=LAUNCH_LIMIT, always_raise=False), recorder.counting():
+        status = pytest.main(arguments, plugins=[recorder])
+    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not recorder.problem:
+        recorder.write("not collected", message=f"pytest ended with {status!r}")
     recorder.write("ended")
     sys.stdout.flush()
     os._exit(0)  # threads and callbacks that a test left behind must not turn a finished run into a crash
