@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,29 @@ Signature = tuple[Any, ...]
 _NUMBERS = (types.Boolean, types.Integer, types.Float, types.Complex)
 
 
+@dataclass(frozen=True)
+class Address:
+    """A number passed where a pointer is declared; `_numba_type_` is the name under which Numba looks for a type."""
+
+    value: int
+    _numba_type_: Any
+
+
 def select_signature(kernel: str, declared: Sequence[Signature], actual: Signature) -> Signature:
     """The declared signature that takes arguments of the actual types with the least loss.
 
     Arrays fit where dtype and dimensions agree and the layout is the declared one, or the declared layout is any;
-    numbers fit numbers, as in Numba. Raises TypeError with all signatures if none fits.
+    numbers fit numbers, and addresses pointers, as in Numba. Raises TypeError with all signatures if none fits, in
+    Numba's words, which programs look for.
     """
     fitting = [
         signature for signature in declared if len(signature) == len(actual) and all(map(fits, actual, signature))
     ]
     if not fitting:
         signatures = ", ".join(map(_text, declared))
-        raise TypeError(f"{kernel}: no declared signature takes {_text(actual)}; there are {signatures}")
+        raise TypeError(
+            f"{kernel}: No matching definition for argument type(s) {_text(actual)}; there are {signatures}"
+        )
     return min(fitting, key=lambda signature: sum(map(_loss, actual, signature)))
 
 
@@ -37,18 +49,25 @@ def fits(actual: Any, declared: Any) -> bool:
         return same and declared.layout in ("A", actual.layout)
     if isinstance(declared, types.BaseTuple) and isinstance(actual, types.BaseTuple):
         return len(actual) == len(declared) and all(map(fits, actual, declared))
+    if isinstance(declared, types.CPointer):
+        return isinstance(actual, types.Integer)
     if not (isinstance(declared, _NUMBERS) and isinstance(actual, _NUMBERS)):
         return False
     return _rank(actual) <= max(_rank(declared), 1)
 
 
 def convert(value: Any, declared: Any) -> Any:
-    """A kernel argument as its declared type: numbers become NumPy scalars of that type, tuples by member."""
+    """A kernel argument as its declared type: numbers become NumPy scalars of that type, tuples by member.
+
+    An address becomes an `Address`, which carries the type that its number alone does not have.
+    """
     if isinstance(declared, types.BaseTuple):
         members = [convert(member, kind) for member, kind in zip(value, declared)]
         return type(value)(*members) if hasattr(value, "_fields") else tuple(members)
     if isinstance(declared, _NUMBERS):
         return np.asarray(value).astype(numpy_support.as_dtype(declared))[()]
+    if isinstance(declared, types.CPointer):
+        return Address(int(value), declared)
     return value
 
 

@@ -20,6 +20,7 @@ from numba.cuda.cudadrv import devicearray, devices, driver, nvvm
 from numba.cuda.cudadrv.devicearray import MappedNDArray
 from numba.cuda.cudadrv.error import CudaSupportError
 from numba.cuda.dispatcher import CUDADispatcher, ForAll
+from numba.cuda.np.numpy_support import carray
 from numba.cuda.random import create_xoroshiro128p_states
 
 import refkit.cpu
@@ -697,13 +698,29 @@ def test_eager_signatures_need_no_driver_and_convert_their_scalars(launches):
         _, count, factor, phase = launches.arguments
         assert (type(count), type(factor), type(phase)) == (np.int32, np.float32, np.complex64)
         with pytest.raises(
-            TypeError, match=r"eager: no declared signature takes \(array\(float64, 1d, C\).*; there are \(array\(fl"
+            TypeError, match=r"eager: No matching definition .*\(array\(float64, 1d, C\).*; there are \(array\(fl"
         ):
             eager[1, 1](np.zeros(2), 3, 2, 1)
-        with pytest.raises(TypeError, match="no declared signature"):
+        with pytest.raises(TypeError, match="No matching definition"):
             eager[1, 1](ramp(2), 3.5, 2, 1)
         with pytest.raises(TypeError, match="void return type"):
             cuda.jit("float32(float32)")(lambda x: x)
+
+
+def test_an_address_is_taken_where_a_pointer_is_declared():
+    with emulate():
+
+        @cuda.jit("void(CPointer(float32), int32)")
+        def doubled(pointer, count):
+            x = carray(pointer, (count,))
+            for i in range(count):
+                x[i] *= 2
+
+        d = cuda.to_device(np.arange(3, dtype=np.float32))
+        doubled[1, 1](d.__cuda_array_interface__["data"][0], 2)
+        assert d.copy_to_host().tolist() == [0, 2, 2]
+        with pytest.raises(TypeError, match="No matching definition"):
+            doubled[1, 1](1.5, 2)
 
 
 def test_several_signatures_take_the_closest(launches):
