@@ -163,16 +163,17 @@ def markdown(suite: Suite) -> str:
 
 
 _METHOD = """\
-This page is written by `python -m tests.numba_suite --markdown docs/numba_suite.md`. The tests are real kernels with
-known results that nobody wrote for refkit: the packages `cudapy`, `core` and `doc_examples` of `numba.cuda.tests`, as they
-are installed with numba-cuda (the examples of its documentation are the last of the three). They need its test
-dependencies, `cffi`, `filecheck` and `psutil`.
+This page is written by `python -m tests.numba_suite -j 2 --markdown docs/numba_suite.md`. The tests are real kernels
+with known results that nobody wrote for refkit: the packages `cudapy`, `core` and `doc_examples` of `numba.cuda.tests`,
+as they are installed with numba-cuda (the last are the examples of its documentation). They need its test
+dependencies: `pip install cffi filecheck psutil`.
 
-Each module runs unchanged in a process of its own, inside one `refkit.cpu.emulate()`. Every test is recorded: how it
-ended, and how many launches it asked for. A test that ends its process, or hangs, is recorded as such and the others run in
-a new one. A test counts unless one of the rules below applies; the rules stand in `tests/numba_suite/rules.py` and, apart
-from skipped tests, do not depend on whether the executor could run the kernel. A test agrees if it ends as its authors
-expect, which includes failing where the suite says that it must."""
+Each module runs unchanged in a process of its own, inside one `refkit.cpu.emulate(always_raise=False)`, which reports
+exceptions of kernels as a GPU does. Every test is recorded: how it ended, and how many launches it asked for. A test
+that ends its process, or hangs, is recorded as such, and the others run in a new one. A test counts unless one of the
+rules below applies. They stand in `tests/numba_suite/rules.py`, read the source of the test, and do not depend on what
+the executor made of its kernels; a test that was skipped, and one that launched nothing, are told by the run itself. A
+test agrees if it ends as its authors expect, which includes failing where the suite says that it must."""
 
 
 def _left_out_rows(suite: Suite) -> Iterable[tuple[str, ...]]:

@@ -37,7 +37,7 @@ HARDWARE = frozenset({"get_ipc_handle", "open_ipc_array", "IpcHandle", "IpcArray
 
 @dataclass(frozen=True)
 class Rule:
-    """`applies(test)` puts the test outside the denominator; `name` is its heading, `meaning` says why in a sentence."""
+    """What puts a test outside the denominator: `meaning` says why in a sentence, under the heading `name`."""
 
     name: str
     meaning: str
@@ -54,8 +54,8 @@ RULES = (
     ),
     Rule(
         "links foreign code",
-        f"The kernel is linked with code written in another language: the keywords {', '.join(sorted(FOREIGN_KEYWORDS))}, "
-        f"or {', '.join(sorted(FOREIGN))}",
+        "The kernel is linked with code written in another language: the keywords "
+        f"{', '.join(sorted(FOREIGN_KEYWORDS))}, or {', '.join(sorted(FOREIGN))}",
         lambda test: bool(FOREIGN & test.names) or bool(test.keywords),
     ),
     Rule(

@@ -8,16 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from numba.cuda.dispatcher import CUDADispatcher
+
 from .rules import FOREIGN_KEYWORDS
 
-_TESTS = "numba.cuda.tests."
 _FIXTURES = ("setUp", "tearDown", "setUpClass", "tearDownClass")
 
 
 @dataclass
 class _Reading:
-    """What has been read so far: identifiers and short strings, keyword arguments, whether a launch is written there."""
+    """What has been read so far: identifiers (also in strings), keyword arguments, whether a launch is written."""
 
+    package: str  # of the test; what lies outside is not read
     names: set[str] = field(default_factory=set)
     keywords: set[str] = field(default_factory=set)
     launches: bool = False
@@ -26,7 +28,7 @@ class _Reading:
 
 def facts_of(item: Any) -> dict[str, Any]:
     """`names`, `keywords` and `launches` of one collected pytest test."""
-    reading = _Reading()
+    reading = _Reading(package=item.module.__name__.rpartition(".")[0])
     owner = item.cls
     _read(inspect.unwrap(item.obj), owner, reading)
     for name in _FIXTURES if owner is not None else ():
@@ -39,7 +41,7 @@ def facts_of(item: Any) -> dict[str, Any]:
 
 def _read(thing: Any, owner: Any, reading: _Reading) -> None:
     function = _python_function(thing)
-    if function is None or function.__code__ in reading.visited or not _is_of_the_tests(function):
+    if function is None or function.__code__ in reading.visited or not _is_in(reading.package, function):
         return
     reading.visited.add(function.__code__)
     try:
@@ -82,13 +84,15 @@ def _reached(tree: ast.AST, function: types.FunctionType, owner: Any) -> Iterato
 
 
 def _python_function(thing: Any) -> types.FunctionType | None:
-    """The Python function behind a function, a static or class method, or a kernel."""
-    thing = getattr(thing, "__func__", thing)
-    thing = getattr(thing, "py_func", thing)
-    thing = inspect.unwrap(thing) if callable(thing) else thing
+    """The Python function behind a function, any kind of method, or a kernel."""
+    if isinstance(thing, staticmethod | classmethod | types.MethodType):
+        thing = thing.__func__
+    if isinstance(thing, CUDADispatcher):
+        thing = thing.py_func
+    if isinstance(thing, types.FunctionType):
+        thing = inspect.unwrap(thing)
     return thing if isinstance(thing, types.FunctionType) else None
 
 
-def _is_of_the_tests(function: types.FunctionType) -> bool:
-    module = function.__module__ or ""
-    return module.startswith(_TESTS) and module != _TESTS + "support"
+def _is_in(package: str, function: types.FunctionType) -> bool:
+    return (function.__module__ or "").startswith(package)

@@ -1,9 +1,9 @@
-"""Runs one of numba-cuda's test modules inside `refkit.cpu.emulate()`, in this process, and reports each test as a line.
+"""Runs one of numba-cuda's test modules inside `refkit.cpu.emulate()`, in this process, and reports every test.
 
     python -m tests.numba_suite.worker MODULE REPORT [--already FILE] [--limit SECONDS]
 
-REPORT receives one JSON object per line: `collected` for every test, before any runs, `started` and `finished`. A line is
-on disk before the next step, so that what ran is known even where the process dies.
+REPORT receives one JSON object per line: `collected` for every test, before any runs, `started` and `finished`. A line
+is on disk before the next step, so that what ran is known even where the process dies.
 """
 
 import argparse
@@ -58,7 +58,6 @@ class Recorder:
         self.file = report.open("a", encoding="utf-8")
         self.launches = self.completed = 0
         self.outcome, self.message, self.seconds = "passed", "", 0.0
-        self.problem = ""
 
     def write(self, event: str, **fields: Any) -> None:
         self.file.write(json.dumps({"event": event, **fields}) + "\n")
@@ -100,8 +99,7 @@ class Recorder:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if not report.passed:
-            self.problem = str(report.longrepr)
-            self.write("not collected", message=self.problem)
+            self.write("not collected", message=str(report.longrepr))
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
@@ -207,8 +205,8 @@ def main() -> None:
     _without_toolkit()
     with refkit.cpu.emulate(timeout=LAUNCH_LIMIT, always_raise=False), recorder.counting():
         status = pytest.main(arguments, plugins=[recorder])
-    if status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not recorder.problem:
-        recorder.write("not collected", message=f"pytest ended with {status!r}")
+    if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
+        sys.exit(f"pytest ended with {status!r}")
     recorder.write("ended")
     sys.stdout.flush()
     os._exit(0)  # threads and callbacks that a test left behind must not turn a finished run into a crash
