@@ -14,7 +14,7 @@ from numba.cuda.cudadrv import devices as numba_devices
 from numba.cuda.cudadrv import driver as numba_driver
 from numba.cuda.cudadrv import runtime as numba_runtime
 
-from . import active, dispatch, fibers, frontend, host_api
+from . import active, allocations, dispatch, fibers, frontend, host_api
 from .device_array import DeviceArray, DeviceRecord
 from .settings import Settings
 from .transfers import auto_device
@@ -121,4 +121,5 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (callconv._MinimalCallHelper, "_add_exception", frontend.number_exception),
         (numba_runtime.Runtime, "get_version", lambda self: (13, 0)),
         *dispatch.patches(),
+        *allocations.patches(),
     ]

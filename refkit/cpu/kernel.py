@@ -9,8 +9,8 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from . import cache, engine, entries, prelude, recursion, translate
-from .device_library import UnknownDeviceFunction, definitions
+from . import allocations, cache, engine, entries, prelude, recursion, translate
+from .device_library import UnknownDeviceFunction, definitions, reference_counts
 from .faults import Unsupported
 from .lowering import LoweredKernel, lower
 from .memory_model.instrumentation import AccessSite
@@ -59,6 +59,8 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
         message = str(unknown)
         raise Unsupported(message, kernel=lowered.name, file=lowered.file, line=lowered.line) from None
     build.scheduler_address("rk_switch")  # the kernel links against it
+    if reference_counts.COUNTER in linked:
+        allocations.link_counter()
     libraries = [build.device_bitcode(), *([build.watch_bitcode()] if lowered.watched else [])]
     libraries += [build.trace_bitcode()] if lowered.traced else []
     needed = {library for meaning in lowered.translation.meanings.values() for library in meaning.libraries}

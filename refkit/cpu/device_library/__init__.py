@@ -13,7 +13,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from refkit.cpu.device_library import approximate, arithmetic, bitcode, elementary, integers, shims, special
+from refkit.cpu.device_library import (
+    approximate,
+    arithmetic,
+    bitcode,
+    elementary,
+    integers,
+    reference_counts,
+    shims,
+    special,
+)
 from refkit.cpu.device_library.bitcode import find_libdevice
 from refkit.cpu.device_library.build import DeviceFunction, render
 
@@ -42,7 +51,7 @@ def known_libdevice_functions() -> frozenset[str]:
 
 
 def _resolve(name: str) -> DeviceFunction:
-    function = _LIBDEVICE.get(name) or shims.resolve(name)
+    function = _LIBDEVICE.get(name) or reference_counts.FUNCTIONS.get(name) or shims.resolve(name)
     if function is None:
         raise UnknownDeviceFunction(name)
     return function
