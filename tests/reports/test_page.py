@@ -206,16 +206,16 @@ def test_the_records_of_a_run_arrive_whole(tmp_path):
     accuracy = CheckRecord(
         "accuracy",
         Verdict.FAILED,
-        2,
-        math.nan,
-        "1 of 2 fails",
-        "a NaN row",
-        "c.json",
-        "tracked",
-        None,
-        cases,
-        worst,
-        found,
+        cases=2,
+        worst_ratio=math.nan,
+        message="1 of 2 fails",
+        diagnosis="a NaN row",
+        case_file="c.json",
+        bound="tracked",
+        cases_data=cases,
+        case=cases[0],
+        worst=worst,
+        findings=found,
     )
     kernel = KernelRecord("norm_dgamma", "norm", "float32", Verdict.FAILED, 2, 1.5, (accuracy,), source="norm.py:12")
     record = RunRecord("0.1.0", "cpu", "quick", 3, (kernel,), 1.5, {"numpy": "2.4"}, "refkit all", True)
