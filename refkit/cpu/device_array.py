@@ -77,7 +77,7 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
 
     @property
     def _numba_type_(self) -> types.Array:
-        return _array_type(self.dtype, self.ndim, self._layout)
+        return _array_type(self.dtype, self.dtype.isalignedstruct, self.ndim, self._layout)
 
     @property
     def _layout(self) -> str:
@@ -230,7 +230,8 @@ class DeviceRecord(HostBacked, devicearray.DeviceRecord):
 
 
 @functools.lru_cache(maxsize=1024)
-def _array_type(dtype: np.dtype, ndim: int, layout: str) -> types.Array:
+def _array_type(dtype: np.dtype, aligned: bool, ndim: int, layout: str) -> types.Array:
+    """Numba's type; NumPy holds record types for equal that differ only in `aligned`, and Numba does not."""
     return types.Array(numpy_support.from_dtype(dtype), ndim, layout)
 
 

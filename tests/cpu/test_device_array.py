@@ -355,3 +355,10 @@ def test_nothing_of_numbas_that_needs_a_driver_is_inherited():
     }
     ours = {name for owner in DeviceArray.__mro__ for name in vars(owner) if owner.__module__.startswith("refkit")}
     assert inherited - ours <= {"_do_getitem", "_do_setitem"}
+
+
+def test_packed_and_aligned_records_of_one_layout_have_types_of_their_own():
+    fields = [("x", np.float16), ("y", np.float16)]
+    packed, aligned = (DeviceArray.copy_of(np.zeros(1, np.dtype(fields, align=align))) for align in (False, True))
+    assert not packed._numba_type_.dtype.aligned
+    assert aligned._numba_type_.dtype.aligned
