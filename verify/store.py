@@ -6,8 +6,10 @@ import hashlib
 import json
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,22 @@ def save(failing: FailingCase, folder: Path) -> Path:
     return path
 
 
+def can_save(folder: Path) -> bool:
+    """True where `folder` is there and can be written to, or can be made."""
+    nearest = folder.absolute()
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    return nearest.is_dir() and os.access(nearest, os.W_OK)
+
+
+def try_to_save(failing: FailingCase, folder: Path) -> str:
+    """The path of the file written into `folder`; '' where it cannot be written: a fault found counts without it."""
+    try:
+        return str(save(failing, folder))
+    except OSError:
+        return ""
+
+
 def load(path: Path) -> FailingCase:
     """The failing case in the file; `CaseFileError` says why where it cannot be read."""
     try:
@@ -110,10 +128,19 @@ def load(path: Path) -> FailingCase:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write `text` to `path` by way of a temporary file beside it, so that no reader ever sees half of it."""
+    """Write `text` to `path` by way of a temporary file beside it, so that no reader ever sees half of it.
+
+    What a rename must not take the place of (see `is_written_in_place`) is written to as it stands; of a symbolic link,
+    the file that it names is replaced. What UTF-8 cannot hold, such as half of a file name, is escaped.
+    """
+    if is_written_in_place(path):
+        with open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        return
+    path = path.resolve()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(text)
         # mkstemp makes the file private; a result is as readable as any other file of the user's.
         os.chmod(temporary, 0o666 & ~_umask())
@@ -122,6 +149,21 @@ def write_atomically(path: Path, text: str) -> None:
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+def is_written_in_place(path: Path) -> bool:
+    """True for a device, a pipe or a socket, and for the file that this process's own output goes to."""
+    try:
+        there = path.stat()
+    except OSError:
+        return False
+    if not stat.S_ISREG(there.st_mode):
+        return not stat.S_ISDIR(there.st_mode)
+    for descriptor in (1, 2):
+        with suppress(OSError):
+            if os.path.samestat(there, os.fstat(descriptor)):
+                return True
+    return False
 
 
 def _umask() -> int:

@@ -1,11 +1,13 @@
 """Failing cases on disk: whole, named by what they hold, and refused in one clear line where they are not usable."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 from refkit.verify.case import Case
-from refkit.verify.store import CaseFileError, FailingCase, load, save, write_atomically
+from refkit.verify.store import CaseFileError, FailingCase, can_save, load, save, try_to_save, write_atomically
 
 CASE = Case(dims={"R": 2, "C": 3}, config={"block": 64}, layouts={"x": "strided"}, scalars={"eps": 0.1}, seed=5)
 
@@ -60,9 +62,43 @@ def test_an_unusable_file_is_one_clear_line(tmp_path, text, words):
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "result.json"
     path.write_text("old")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(path, "new \ud800")
+    with pytest.raises(TypeError):
+        write_atomically(path, 5)
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
     write_atomically(path, "new")
     assert path.read_text() == "new"
+
+
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_atomically(path, "the result")
+        assert os.read(reader, 100) == b"the result"
+    finally:
+        os.close(reader)
+    assert path.is_fifo()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_a_symbolic_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "real").write_text("old")
+    (tmp_path / "link").symlink_to("real")
+    write_atomically(tmp_path / "link", "new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "new"
+
+
+def test_half_of_a_file_name_is_written_escaped(tmp_path):
+    write_atomically(tmp_path / "out.xml", os.fsdecode(b"caf\xe9"))
+    assert (tmp_path / "out.xml").read_text() == "caf\\udce9"
+
+
+def test_a_folder_that_cannot_be_made_is_known_before_and_costs_nothing(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert not can_save(tmp_path / "file" / "cases")
+    assert try_to_save(failing(), tmp_path / "file" / "cases") == ""
+    assert can_save(tmp_path / "new" / "folder")
+    assert load(Path(try_to_save(failing(), tmp_path / "new" / "folder"))) == failing()
