@@ -13,7 +13,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import connection
 from typing import Any
@@ -21,7 +21,9 @@ from typing import Any
 from refkit.records import CheckRecord, KernelRecord, Verdict, worst_verdict
 from refkit.verify import store
 from refkit.verify.case import Case
+from refkit.verify.errors import USERS_FAULTS
 from refkit.verify.events import CaseStarted, CheckDone, Event, KernelDone, Listener
+from refkit.verify.interrupts import uninterruptible_child
 from refkit.verify.options import Options
 
 SILENCE = 120.0
@@ -60,7 +62,7 @@ class Task:
 @dataclass(frozen=True)
 class PoolResult:
     """The records of the kernels that were begun, in the order of the tasks; `interrupted` by Ctrl-C or a termination
-    signal."""
+    signal (see `interrupts.py`), or because nobody reads the output any more."""
 
     records: tuple[KernelRecord, ...]
     interrupted: bool = False
@@ -89,17 +91,14 @@ def run_pool(
     """Verify every task with `jobs` workers; `listener` gets every event, also one `KernelDone` per task."""
     run = _Run(tasks, options, listener, silence)
     try:
-        with _terminated_as_interrupt():
-            run.go(min(jobs, len(tasks)))
+        run.go(min(jobs, len(tasks)))
+        run.stop()
         return PoolResult(run.in_order())
-    except KeyboardInterrupt:
-        for worker in run.workers:
-            if worker.busy:
-                run.finish(worker, _interrupted(worker, tasks[worker.index]))
+    except (KeyboardInterrupt, BrokenPipeError):  # or whoever read the listener's output has left
+        run.give_up()
         return PoolResult(run.in_order(), interrupted=True)
     finally:
-        for worker in run.workers:
-            _stop(worker)
+        run.stop()
 
 
 class _Run:
@@ -179,6 +178,21 @@ class _Run:
         if self.waiting:
             self.workers.append(_start(self.options))
 
+    def give_up(self) -> None:
+        """Take what the workers have already sent, and close the kernels that are not done."""
+        for worker in [worker for worker in self.workers if worker.busy]:
+            with suppress(Exception):  # a message cut short, a listener that has nowhere to write
+                while worker.busy and worker.channel.poll():
+                    self._take(worker, worker.channel.recv())
+            if worker.busy:
+                with suppress(BrokenPipeError):
+                    self.finish(worker, _interrupted(worker, self.tasks[worker.index]))
+
+    def stop(self) -> None:
+        """End every worker."""
+        for worker in self.workers:
+            _stop(worker)
+
     def in_order(self) -> tuple[KernelRecord, ...]:
         return tuple(self.records[index] for index in sorted(self.records))
 
@@ -194,7 +208,7 @@ def _lost(worker: _Worker, task: Task, why: str, options: Options) -> KernelReco
             target=task.target, name=task.name, check=doing.check, examined_by=doing.check,
             case=Case.from_json(doing.case), seed=options.seed, backend=options.backend, message=message,
         )  # fmt: skip
-        case_file = str(store.save(failing, options.cases_dir))
+        case_file = store.try_to_save(failing, options.cases_dir)
     error = CheckRecord(doing.check if doing else "launch", Verdict.ERROR, message=message, case_file=case_file)
     checks = {**worker.checks, error.name: error}
     return task.record(
@@ -219,13 +233,19 @@ def _interrupted(worker: _Worker, task: Task) -> KernelRecord:
     )
 
 
+_LIKELY = {
+    signal.SIGSEGV: " (an access out of bounds can do that)",
+    signal.SIGBUS: " (an access out of bounds can do that)",
+    signal.SIGKILL: " (as the system does where memory runs out)",
+}
+
+
 def _death(worker: _Worker) -> str:
     worker.process.join(timeout=5)
     code = worker.process.exitcode
     if code is not None and code < 0:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        hint = " (an access out of bounds can do that)" if -code in (signal.SIGSEGV, signal.SIGBUS) else ""
-        return f"was ended by {name}{hint}"
+        return f"was ended by {name}{_LIKELY.get(-code, '')}"
     return f"ended by itself with status {code}"
 
 
@@ -233,7 +253,7 @@ def _start(options: Options) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, options), daemon=True)
-    with _single_threaded_libraries():
+    with _single_threaded_libraries(), uninterruptible_child():
         process.start()
     theirs.close()
     return _Worker(process, ours)
@@ -260,49 +280,34 @@ def _single_threaded_libraries() -> Iterator[None]:
                 del os.environ[name]
 
 
-@contextmanager
-def _terminated_as_interrupt() -> Iterator[None]:
-    """SIGTERM ends the run as Ctrl-C does, so that what was found is still written."""
-
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, interrupt)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _work(channel: connection.Connection, options: Options) -> None:
     """The worker's life: tasks in, events out, until the parent closes the channel."""
-    # Ctrl-C reaches the whole process group; the parent alone decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     from refkit.verify.runner import verify_target
 
     # Compiling makes objects by the million and hardly a cycle; looking for cycles less often saves a tenth of it.
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
+
+    def tell(event: Event) -> None:
+        try:
+            channel.send(event)
+        except OSError:  # the parent has gone; nobody waits for anything more
+            os._exit(1)
+
     while True:
         try:
             task = channel.recv()
-        except EOFError:
+        except (EOFError, OSError):
             return
         started = time.monotonic()
         try:
-            done = verify_target(task, options, channel.send)
-        except (BrokenPipeError, OSError):
-            return
-        except Exception as error:
+            done = verify_target(task, options, tell)
+        except USERS_FAULTS as error:
             done = KernelDone(_crashed(task, error, time.monotonic() - started))
-        channel.send(done)
+        tell(done)
 
 
-def _crashed(task: Task, error: Exception, seconds: float) -> KernelRecord:
+def _crashed(task: Task, error: BaseException, seconds: float) -> KernelRecord:
     from refkit.verify.backends import faults
 
     place = faults.user_location(error)

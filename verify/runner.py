@@ -253,7 +253,7 @@ class _KernelRun:
             backend=self.backend.name,
             message=found.finding.message,
         )
-        return replace(found, case_file=str(store.save(failing, self.options.cases_dir)))
+        return replace(found, case_file=store.try_to_save(failing, self.options.cases_dir))
 
     def _shrink(self, name: str, seconds: float) -> None:
         found = self.found[name]

@@ -20,9 +20,18 @@ something had failed by then, else 130.
 
 from __future__ import annotations
 
+import os
+import sys
+
 WRONG_CALL = 2
 CANNOT_RUN = 3
 INTERRUPTED = 130
+
+
+def discard_output() -> None:
+    """Send nowhere what is still printed: the reader of stdout (head, less) has left, and Python must not complain at
+    exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class CommandError(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,24 +64,49 @@ def verification_options(arguments: argparse.Namespace) -> Options:
         backend=arguments.backend,
         profile=profiles[arguments.profile],
         seed=arguments.seed,
-        cases_dir=store.CASES_DIR,
+        cases_dir=store.CASES_DIR if store.can_save(store.CASES_DIR) else None,
         traceback=arguments.traceback,
     )
 
 
 def check_outputs(arguments: argparse.Namespace) -> None:
     """`CommandError` where a file or folder that is to be written cannot be; said before the work and not after it."""
+    from refkit.verify.store import is_written_in_place
+
     for option in ("json", "junit"):
         path: Path | None = getattr(arguments, option, None)
         if path is None:
             continue
         if path.is_dir():
             raise CommandError(f"--{option} {path}: this is a folder; expected a file")
-        if not path.absolute().parent.is_dir():
-            raise CommandError(f"--{option} {path}: there is no folder {path.absolute().parent}")
-    report: Path | None = getattr(arguments, "report", None)
-    if report is not None and report.exists() and not report.is_dir():
-        raise CommandError(f"--report {report}: this is a file; expected a folder")
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            raise CommandError(f"--{option} {path}: there is no folder {folder}")
+        needed = path if is_written_in_place(path) else folder
+        if not os.access(needed, os.W_OK):
+            raise CommandError(f"--{option} {path}: {needed} cannot be written to")
+    _check_report(getattr(arguments, "report", None))
+    if _would_overwrite(arguments):
+        raise CommandError(f"--json and --junit both name {arguments.json}; expected two files")
+
+
+def _would_overwrite(arguments: argparse.Namespace) -> bool:
+    """True where two results would overwrite each other."""
+    json, junit = getattr(arguments, "json", None), getattr(arguments, "junit", None)
+    return json is not None and junit is not None and json.resolve() == junit.resolve() and json != Path(os.devnull)
+
+
+def _check_report(report: Path | None) -> None:
+    if report is None:
+        return
+    folder = report.absolute()
+    while not folder.exists() and not folder.is_symlink():
+        folder = folder.parent
+    if not folder.is_dir():
+        named = "this" if folder == report.absolute() else str(folder)
+        raise CommandError(f"--report {report}: {named} is a file; expected a folder")
+    if not os.access(folder, os.W_OK):
+        raise CommandError(f"--report {report}: {folder} cannot be written to")
 
 
 def write_json(path: Path, data: Any) -> None:

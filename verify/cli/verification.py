@@ -7,10 +7,11 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from refkit.verify.cli import INTERRUPTED, WRONG_CALL, CommandError, keywords, options
+from refkit.verify.cli import INTERRUPTED, WRONG_CALL, CommandError, discard_output, keywords, options
 
 if TYPE_CHECKING:
     from refkit.records import KernelRecord, RunRecord
@@ -27,6 +28,7 @@ def run(target: str, find: Callable[[], Mapping[str, KernelSpec]], arguments: ar
     """Verify what `find` returns under the command's options; the exit status."""
     from refkit.verify.cli import render
     from refkit.verify.environment import describe_environment
+    from refkit.verify.interrupts import interrupted_once
     from refkit.verify.pool import run_pool
 
     options.check_outputs(arguments)
@@ -40,22 +42,43 @@ def run(target: str, find: Callable[[], Mapping[str, KernelSpec]], arguments: ar
     def record_of(kernels: Sequence[KernelRecord], interrupted: bool = False) -> RunRecord:
         return run_record(arguments, backend, kernels, environment, time.monotonic() - started, interrupted)
 
+    if chosen.cases_dir is None:
+        note(f"failing cases will not be saved: {Path.cwd()} cannot be written to")
     keeper = Keeper(arguments.json, record_of)
-    with render.progress(len(tasks), enabled=not arguments.no_progress) as show:
+    with interrupted_once():
+        with render.progress(len(tasks), enabled=not arguments.no_progress) as show:
 
-        def listen(event: Event) -> None:
-            show(event)
-            keeper.take(event)
+            def listen(event: Event) -> None:
+                keeper.take(event)
+                show(event)
 
-        result = run_pool(tasks, chosen, arguments.jobs or default_jobs(backend), listen)
-    record = record_of(result.records, result.interrupted)
-    keeper.finish(record)
-    write_results(record, arguments)
-    render.print_summary(record)
+            result = run_pool(tasks, chosen, arguments.jobs or default_jobs(backend), listen)
+        record = record_of(result.records, result.interrupted)
+        problems = [*keeper.finish(record), *write_junit(record, arguments.junit)]
+        show_result(record)
+    problems += write_report(record, arguments.report)
+    for problem in problems:
+        note(problem)
+    return exit_status(record) or (WRONG_CALL if problems else 0)
+
+
+def show_result(record: RunRecord) -> None:
+    """The table and what did not hold on stdout, wrong specs on stderr; nothing where the reader of stdout has left."""
+    from refkit.verify.cli import render
+
+    try:
+        render.print_summary(record)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
     for kernel in record.kernels:
         if kernel.wrong_call:
-            print(f"refkit: {kernel.message}", file=sys.stderr)
-    return exit_status(record)
+            note(kernel.message)
+
+
+def note(text: str) -> None:
+    """One line on stderr."""
+    print(f"refkit: {text}", file=sys.stderr)
 
 
 def resolve_backend(name: str) -> str:
@@ -156,8 +179,11 @@ class Keeper:
     found."""
 
     def __init__(self, path: Path | None, record_of: Callable[[Sequence[KernelRecord], bool], RunRecord]) -> None:
+        from refkit.verify.store import is_written_in_place
+
         self.path = path
-        self.partial = None if path is None else path.absolute().with_name(f".{path.name}.partial")
+        beside = path is not None and not is_written_in_place(path)
+        self.partial = path.absolute().with_name(f".{path.name}.partial") if path is not None and beside else None
         self.record_of = record_of
         self.kernels: list[KernelRecord] = []
 
@@ -167,26 +193,54 @@ class Keeper:
 
         if self.partial is not None and isinstance(event, KernelDone):
             self.kernels.append(event.record)
-            options.write_json(self.partial, self.record_of(self.kernels, True).to_json())
+            with suppress(OSError):  # a full disk: what is found counts all the same
+                options.write_json(self.partial, self.record_of(self.kernels, True).to_json())
 
-    def finish(self, record: RunRecord) -> None:
-        """Write the whole result in its place."""
-        if self.path is not None and self.partial is not None:
+    def finish(self, record: RunRecord) -> list[str]:
+        """Write the whole result in its place; what went wrong, one line each."""
+        if self.path is None:
+            return []
+        try:
             options.write_json(self.path, record.to_json())
-            self.partial.unlink(missing_ok=True)
+        except OSError as error:
+            return [f"--json {self.path} was not written: {error.strerror or error}"]
+        if self.partial is not None:
+            with suppress(OSError):
+                self.partial.unlink(missing_ok=True)
+        return []
 
 
-def write_results(record: RunRecord, arguments: argparse.Namespace) -> None:
-    """The JUnit file and the report, where they are asked for."""
-    if arguments.junit is not None:
-        from refkit.verify.cli.junit import to_xml
-        from refkit.verify.store import write_atomically
+def write_junit(record: RunRecord, path: Path | None) -> list[str]:
+    """Write the JUnit file, where one is asked for; what went wrong, one line each."""
+    from refkit.verify.cli.junit import to_xml
+    from refkit.verify.store import write_atomically
 
-        write_atomically(arguments.junit.absolute(), to_xml(record))
-    if arguments.report is not None:
+    if path is None:
+        return []
+    try:
+        write_atomically(path.absolute(), to_xml(record))
+    except OSError as error:
+        return [f"--junit {path} was not written: {error.strerror or error}"]
+    return []
+
+
+def write_report(record: RunRecord, folder: Path | None) -> list[str]:
+    """Write the report, where one is asked for, and say where it is; what went wrong, one line each."""
+    if folder is None:
+        return []
+    try:
         from refkit.reports import write
 
-        write(record.to_json(), arguments.report)
+        page = write(record.to_json(), folder)
+    except OSError as error:
+        return [f"--report {folder} was not written: {error.strerror or error}"]
+    except KeyboardInterrupt:
+        return [f"--report {folder} was not written: interrupted"]
+    try:
+        print(f"report: {page}", flush=True)
+    except BrokenPipeError:
+        discard_output()
+    return []
 
 
 def exit_status(record: RunRecord) -> int:

@@ -189,6 +189,70 @@ def test_what_is_wrong_is_said_with_the_users_line(file, capsys, changes, status
     assert "Traceback" not in captured.out + captured.err
 
 
+BAD_TAIL = ("x.shape[1], cuda.blockDim", "x.shape[1] - 1, cuda.blockDim")
+"""A kernel that leaves out the last column."""
+
+
+@pytest.mark.cpu
+def test_a_fault_is_told_where_its_case_cannot_be_saved(file, capsys):
+    Path(".refkit").write_text("a file where the folder should be")
+    assert main(["fuzz", str(file(BAD_TAIL)), "--profile", "quick", "-j", "1", "--no-progress"]) == 1
+    captured = capsys.readouterr()
+    assert "failed scale_rows: every_output_written" in captured.out
+    assert "again:" not in captured.out
+    assert captured.err.startswith("refkit: failing cases will not be saved: ")
+
+
+@pytest.mark.cpu
+def test_results_that_cannot_be_written_at_the_end_cost_nothing_else(file, capsys, monkeypatch):
+    def full(record, folder):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("refkit.reports.write", full)
+    monkeypatch.setattr("refkit.verify.store.os.replace", lambda a, b: full(a, b))
+    arguments = ["fuzz", str(file()), "--profile", "quick", "-j", "1", "--json", "a.json", "--junit", "a.xml"]
+    assert main([*arguments, "--report", "page"]) == 2
+    captured = capsys.readouterr()
+    assert "1 passed" in captured.out
+    assert captured.err.splitlines() == [
+        "refkit: --json a.json was not written: No space left on device",
+        "refkit: --junit a.xml was not written: No space left on device",
+        "refkit: --report page was not written: No space left on device",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--json", "locked/a.json"], "--json locked/a.json: "),
+        (["--junit", "locked/a.xml"], "--junit locked/a.xml: "),
+        (["--report", "locked/new/page"], "--report locked/new/page: "),
+        (["--report", "scale_rows.py/page"], "scale_rows.py is a file"),
+        (["--json", "same", "--junit", "./same"], "--json and --junit both name same"),
+    ],
+)
+def test_where_nothing_can_be_written_is_said_before_the_work(file, capsys, monkeypatch, arguments, words):
+    Path("locked").mkdir()
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and real(path, mode))
+    assert main(["fuzz", str(file()), *arguments]) == 2
+    assert words in one_line(capsys)
+
+
+@pytest.mark.cpu
+def test_a_pipe_takes_the_json_and_stays_a_pipe(file, capsys):
+    os.mkfifo("pipe")
+    reader = os.open("pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        small = ["-j", "1", "--no-progress", "-k", "scale"]
+        assert main(["list", str(file()), "--json", "pipe", *small[3:]]) == 0
+        assert json.loads(os.read(reader, 1 << 16))["kernels"][0]["name"] == "scale_rows"
+    finally:
+        os.close(reader)
+    assert Path("pipe").is_fifo()
+    assert {entry.name for entry in Path().iterdir()} == {"pipe", "scale_rows.py"}
+
+
 @pytest.mark.cpu
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_writes_what_it_found(file, number):
@@ -200,6 +264,8 @@ def test_an_interrupted_run_writes_what_it_found(file, number):
     while not Path("started").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(number)
+    time.sleep(0.003)
+    process.send_signal(number)  # an impatient user presses it again at once
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
