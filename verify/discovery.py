@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from refkit.verify.errors import SpecError, TargetError, raised_at
+from refkit.verify.errors import USERS_FAULTS, SpecError, TargetError, raised_at
 from refkit.verify.spec import KernelSpec
 
 _MODULE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -165,7 +165,7 @@ def _own_errors(shown: str) -> Iterator[None]:
         raise
     except SyntaxError as error:
         raise TargetError(f"{error.filename or shown}:{error.lineno or 0}: {error.msg}") from error
-    except (Exception, SystemExit) as error:
+    except USERS_FAULTS as error:
         text = " ".join(str(error).split())
         raise TargetError(f"{raised_at(error) or shown}: {type(error).__name__}: {text}".rstrip(": ")) from error
 

@@ -13,6 +13,10 @@ _NOT_THE_USERS = tuple(
 )
 
 
+USERS_FAULTS = (Exception, SystemExit)
+"""What the user's own code may raise: `exit()` in it must not end refkit, and Ctrl-C must."""
+
+
 class SpecError(ValueError):
     """A `KernelSpec` or one of its parts is wrong. `source` is the user's `file:line`, the first thing in the text."""
 

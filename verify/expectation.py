@@ -15,7 +15,7 @@ import numpy as np
 from refkit.numerics import bound, formats
 from refkit.numerics.bounded import Bounded
 from refkit.verify.case import Case
-from refkit.verify.errors import SpecError, raised_at
+from refkit.verify.errors import USERS_FAULTS, SpecError, raised_at
 from refkit.verify.inputs import Inputs
 from refkit.verify.spec import KernelSpec
 
@@ -60,7 +60,7 @@ def _guarded(spec: KernelSpec, case: Case, evaluate: Any) -> Any:
             return evaluate()
     except SpecError:
         raise
-    except Exception as error:
+    except USERS_FAULTS as error:
         where = raised_at(error) or spec.source
         text = " ".join(str(error).split())
         raise SpecError(f"the reference raised {type(error).__name__}: {text} for {dict(case.dims)}", where) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from refkit.numerics.formats import FORMATS
 from refkit.verify.arguments import ArrayArgument, In, Index, InOut, Scalar, storage_dtype
 from refkit.verify.case import Case
+from refkit.verify.errors import USERS_FAULTS, SpecError, raised_at
 from refkit.verify.layouts import broadcast_axes
 from refkit.verify.spec import KernelSpec
 from refkit.verify.values import DISTRIBUTIONS, fit, integer_bound, integers, nonfinite
@@ -104,10 +105,7 @@ def _draw_values(
 ) -> np.ndarray:
     """Values before rounding, float64."""
     if callable(argument.values):
-        drawn = np.asarray(argument.values(rng, shape))
-        if drawn.shape != shape:
-            raise spec.wrong(f"values of {name!r} returned shape {drawn.shape}; expected {shape}")
-        return drawn.astype(np.float64)
+        return _drawn_by_the_user(spec, name, argument.values, shape, rng)
     if not argument.is_float:
         return _draw_whole_numbers(argument, shape, rng)
     if case.values == "integers":
@@ -121,6 +119,22 @@ def _draw_values(
         return DISTRIBUTIONS[case.values](rng, shape)
     base = DISTRIBUTIONS[argument.values]
     return nonfinite(rng, shape, base) if case.values == "nonfinite" else base(rng, shape)
+
+
+def _drawn_by_the_user(
+    spec: KernelSpec, name: str, values: Callable[..., Any], shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
+    try:
+        drawn = np.asarray(values(rng, shape))
+        numbers = drawn.astype(np.float64)
+    except USERS_FAULTS as error:
+        where = raised_at(error) or spec.source
+        raise SpecError(
+            f"values of {name!r} raised {type(error).__name__}: {error} for shape {shape}", where
+        ) from error
+    if drawn.shape != shape:
+        raise spec.wrong(f"values of {name!r} returned shape {drawn.shape}; expected {shape}")
+    return numbers
 
 
 def _store(spec: KernelSpec, argument: In | InOut, values: np.ndarray, lane: str) -> np.ndarray:

@@ -23,7 +23,7 @@ from refkit.verify.arguments import (
 )
 from refkit.verify.case import Case, FrozenMapping, plain
 from refkit.verify.dims import Dim
-from refkit.verify.errors import SpecError, caller_location, raised_at
+from refkit.verify.errors import USERS_FAULTS, SpecError, caller_location, raised_at
 from refkit.verify.layouts import LAYOUTS, makes_a_difference
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class KernelSpec:
         available = {**(self.combinations[0] if config is None else config), **dims}
         try:
             return bool(self.requires(**signatures.pick(self.requires, available, list(self.dims))))
-        except Exception as error:
+        except USERS_FAULTS as error:
             raise SpecError(f"requires raised {type(error).__name__}: {error} for {dict(dims)}", self.source) from error
 
     # -- what it calls ------------------------------------------------------------------------------------------
@@ -293,7 +293,7 @@ class KernelSpec:
         arguments = draw_inputs(self, case).for_reference()
         try:
             returned = self.reference(**arguments)
-        except Exception as error:
+        except USERS_FAULTS as error:
             where = raised_at(error) or self.source
             raise SpecError(
                 f"the reference raised {type(error).__name__}: {error} for {dict(case.dims)}", where

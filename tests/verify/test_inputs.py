@@ -254,3 +254,22 @@ def test_integer_lane_obstacles_are_named():
     assert integer_lane_obstacle(make({"x": In(R), "alpha": Scalar([0.1, 2.0]), "y": Out(R)})) == ""
     assert "'alpha'" in integer_lane_obstacle(make({"x": In(R), "alpha": Scalar(1e-5), "y": Out(R)}))
     assert "'x'" in integer_lane_obstacle(make({"x": In(R, values=lambda rng, shape: rng.random(shape)), "y": Out(R)}))
+
+
+def exits(rng, shape):
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (exits, "values of 'x' raised SystemExit: 3"),
+        (lambda rng, shape: 1 / 0, "values of 'x' raised ZeroDivisionError"),
+        (lambda rng, shape: ["a"] * shape[0], "values of 'x' raised ValueError"),
+        (lambda rng, shape: np.zeros(shape[0] + 1), "values of 'x' returned shape"),
+    ],
+)
+def test_values_that_cannot_be_drawn_are_the_specs_mistake(values, words):
+    spec = KernelSpec(launch=lambda x, y: None, reference=lambda x: x, args={"x": In(R, values=values), "y": Out(R)})
+    with pytest.raises(SpecError, match=f"{__file__}:\\d+: {words}"):
+        draw_inputs(spec, Case(dims={"R": 3}, values="normal"))

@@ -32,11 +32,18 @@ TARGET = """
     def hangs(x, y):
         time.sleep(600)
 
-    def spec(launch):
-        return KernelSpec(launch=launch, reference=lambda x: x * 1.0, args=dict(x=In(R), y=Out(R)),
+    def leaves(x, y):
+        raise SystemExit(3)
+
+    def reference_that_leaves(x):
+        raise SystemExit(3)
+
+    def spec(launch, reference=lambda x: x * 1.0):
+        return KernelSpec(launch=launch, reference=reference, args=dict(x=In(R), y=Out(R)),
         layouts=("contiguous",))
 
-    fine_spec, dies_spec, hangs_spec = spec(fine), spec(dies), spec(hangs)
+    fine_spec, dies_spec, hangs_spec, leaves_spec = spec(fine), spec(dies), spec(hangs), spec(leaves)
+    reference_leaves_spec = spec(fine, reference_that_leaves)
 """
 
 
@@ -58,7 +65,7 @@ def test_a_killed_worker_costs_one_kernel_and_what_it_had_found_stays(target, tm
     dies, fine, missing = result.records
     assert not result.interrupted
     assert dies.status is Verdict.ERROR
-    assert "ended by SIGKILL while accuracy judged R=" in dies.message
+    assert "ended by SIGKILL (as the system does where memory runs out) while accuracy judged R=" in dies.message
     derivative = next(check for check in dies.checks if check.name == "derivative")
     assert derivative.status is Verdict.SKIPPED  # told before the worker died
     killer = store.load(store.Path(next(check.case_file for check in dies.checks if check.case_file)))
@@ -98,3 +105,35 @@ def test_an_interrupt_keeps_what_was_found(target, tmp_path):
     assert begun.status is Verdict.SKIPPED
     assert begun.message.startswith("interrupted after")
     assert "accuracy" in {check.name for check in begun.checks}
+
+
+def test_an_interrupt_keeps_what_the_workers_had_sent(target, tmp_path):
+    def interrupted(event):
+        if isinstance(event, CheckDone) and event.record.name == "accuracy":
+            raise KeyboardInterrupt
+
+    result = run_pool([Task(target, "fine"), Task(target, "dies")], options(tmp_path), 1, interrupted)
+    assert result.interrupted
+    (fine,) = result.records
+    assert fine.status is Verdict.SKIPPED
+    assert "accuracy" in {check.name for check in fine.checks}
+
+
+def test_a_listener_with_nowhere_to_write_ends_the_run_and_loses_nothing(target, tmp_path):
+    def piped_to_head(event):
+        if isinstance(event, KernelDone):
+            raise BrokenPipeError
+
+    result = run_pool([Task(target, "fine"), Task(target, "dies")], options(tmp_path), 1, piped_to_head)
+    assert result.interrupted
+    assert result.records[0].status is Verdict.PASSED
+
+
+@pytest.mark.parametrize("name", ["leaves", "reference_leaves"])
+def test_code_that_calls_exit_is_one_line_with_its_place(target, tmp_path, name):
+    result = run_pool([Task(target, name)], options(tmp_path), 1, lambda event: None)
+    (record,) = result.records
+    said = record.message or next(check.message for check in record.checks if check.name == "accuracy")
+    assert f"{target}:" in said
+    assert "raised SystemExit: 3" in said
+    assert record.wrong_call == (name == "reference_leaves")

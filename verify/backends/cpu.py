@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from refkit.verify.backends import Handle, LaunchFault, faults
+from refkit.verify.errors import USERS_FAULTS
 
 if TYPE_CHECKING:
     from refkit.cpu import DeviceArray
@@ -75,7 +76,7 @@ class CpuBackend:
         try:
             with emulate(sanitize=self.sanitize, schedule=schedule, workers=self.workers, timeout=self.timeout):
                 call()
-        except Exception as error:
+        except USERS_FAULTS as error:
             raise _fault(error) from error
 
 

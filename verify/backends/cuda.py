@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from refkit.verify.backends import Handle, LaunchFault, faults
+from refkit.verify.errors import USERS_FAULTS
 
 if TYPE_CHECKING:
     from refkit.verify.slabs import Slab
@@ -125,7 +126,7 @@ class CudaBackend:
             call()
             self._wait()
             cuda.synchronize()
-        except Exception as error:
+        except USERS_FAULTS as error:
             raise _fault(error) from error
 
     def _wait(self) -> None:

@@ -21,7 +21,7 @@ from refkit.verify.case import Case
 from refkit.verify.case_run import CaseRun
 from refkit.verify.checks import Check, Plan
 from refkit.verify.drawing import seed_of
-from refkit.verify.errors import SpecError, raised_at
+from refkit.verify.errors import USERS_FAULTS, SpecError, raised_at
 from refkit.verify.expectation import plain_values
 from refkit.verify.findings import Examination, Finding
 from refkit.verify.inputs import Inputs, draw_inputs
@@ -113,7 +113,7 @@ class _Forward:
         try:
             with np.errstate(all="ignore"):
                 return self.function(**values)
-        except Exception as error:
+        except USERS_FAULTS as error:
             where = raised_at(error) or self.spec.source
             raise SpecError(f"the forward reference raised {type(error).__name__}: {error}", where) from error
 
