@@ -46,6 +46,11 @@ class Suite:
                 by_rule[rule.name].append(test)
         return by_rule
 
+    @cached_property
+    def refused(self) -> int:
+        """How many tests agree though no launch completed: the kernel is to be refused, or to raise."""
+        return sum(test.agrees and not test.completed for test in self.counted)
+
     @property
     def not_collected(self) -> tuple[Module, ...]:
         return tuple(module for module in self.modules if module.not_collected)
@@ -81,7 +86,7 @@ def summary(suite: Suite) -> str:
     agreeing = len(suite.counted) - len(suite.disagreeing)
     lines = [
         f"{len(suite.tests)} tests in {len(suite.modules)} modules; {len(suite.counted)} count",
-        f"{agreeing} of {len(suite.counted)} agree: {suite.share:.1%}",
+        f"{agreeing} of {len(suite.counted)} agree: {suite.share:.1%} ({suite.refused} by a launch that is to fail)",
         "Outside the denominator:",
         *(f"  {len(tests):5d}  {name}" for name, tests in suite.left_out.items()),
         *(f"Not collected: {module.name}: {module.not_collected}" for module in suite.not_collected),
@@ -149,7 +154,8 @@ def markdown(suite: Suite) -> str:
     parts = [
         "# numba-cuda's own test suite on the CPU executor",
         f"**{agreeing} of {len(suite.counted)} tests agree: {suite.share:.1%}** "
-        f"({suite.environment['date']}; {versions}).",
+        f"({suite.environment['date']}; {versions}). {suite.refused} of them agree without a launch that completes: "
+        "their kernels are to be refused, or to raise.",
         _METHOD,
         "## What is outside the denominator",
         _table(("tests", "rule", "meaning"), _left_out_rows(suite)),
