@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +18,7 @@ from multiprocessing import connection
 from typing import Any
 
 from refkit.records import CheckRecord, KernelRecord, Verdict, worst_verdict
-from refkit.verify import store
+from refkit.verify import isolation, postmortem, store
 from refkit.verify.case import Case
 from refkit.verify.errors import USERS_FAULTS
 from refkit.verify.events import CaseStarted, CheckDone, Event, KernelDone, Listener
@@ -131,7 +130,7 @@ class _Run:
         try:
             worker.channel.send(self.tasks[worker.index])
         except (BrokenPipeError, OSError):
-            self._lose(worker, _death(worker))
+            self._lose(worker, isolation.death(worker.process))
 
     def _attend(self, worker: _Worker, has_news: bool, is_dead: bool) -> None:
         if has_news or is_dead:
@@ -146,7 +145,7 @@ class _Run:
                     return
                 self._take(worker, event)
         if is_dead and worker.busy:
-            self._lose(worker, _death(worker))
+            self._lose(worker, isolation.death(worker.process))
         elif worker.busy and time.monotonic() - worker.seen > self.silence:
             self._lose(worker, f"gave no sign of life for {self.silence:g} s and was stopped")
 
@@ -211,6 +210,13 @@ def _lost(worker: _Worker, task: Task, why: str, options: Options) -> KernelReco
         case_file = store.try_to_save(failing, options.cases_dir)
     error = CheckRecord(doing.check if doing else "launch", Verdict.ERROR, message=message, case_file=case_file)
     checks = {**worker.checks, error.name: error}
+    if doing is not None and doing.case is not None and worker.process.exitcode in postmortem.CRASHES:
+        seen, diagnosis = postmortem.look_again(task.target, task.name, doing.case)
+        if seen and error.name != "sanitizers":
+            checks["sanitizers"] = CheckRecord(
+                "sanitizers", Verdict.FAILED, cases=1, message=f"{seen} [{doing.what}]", diagnosis=diagnosis,
+                case_file=case_file,
+            )  # fmt: skip
     return task.record(
         worst_verdict([check.status for check in checks.values()]),
         cases=doing.done if doing else 0,
@@ -233,22 +239,6 @@ def _interrupted(worker: _Worker, task: Task) -> KernelRecord:
     )
 
 
-_LIKELY = {
-    signal.SIGSEGV: " (an access out of bounds can do that)",
-    signal.SIGBUS: " (an access out of bounds can do that)",
-    signal.SIGKILL: " (as the system does where memory runs out)",
-}
-
-
-def _death(worker: _Worker) -> str:
-    worker.process.join(timeout=5)
-    code = worker.process.exitcode
-    if code is not None and code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        return f"was ended by {name}{_LIKELY.get(-code, '')}"
-    return f"ended by itself with status {code}"
-
-
 def _start(options: Options) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -261,9 +251,7 @@ def _start(options: Options) -> _Worker:
 
 def _stop(worker: _Worker) -> None:
     worker.channel.close()
-    if worker.process.is_alive():
-        worker.process.kill()
-    worker.process.join(timeout=5)
+    isolation.stop(worker.process)
 
 
 @contextmanager
