@@ -57,7 +57,7 @@ def launch_finding(check: str, trial: Trial) -> Finding:
     fault = trial.fault
     assert fault is not None
     verdict = Verdict.ERROR if fault.kind in ("unsupported", "internal") else Verdict.FAILED
-    return Finding(check, str(fault), fault.kind.replace("_", " "), verdict=verdict, fault=fault)
+    return Finding(check, str(fault), fault.cause, verdict=verdict, fault=fault)
 
 
 def _culprit(run: CaseRun, check: str) -> str:

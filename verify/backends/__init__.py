@@ -25,6 +25,14 @@ class Handle:
     storage: Any
 
 
+_CAUSES = {
+    "deadlock": "a barrier or a warp operation that not every thread reaches",
+    "no_progress": "a loop that does not end, or a thread that waits for one that never comes",
+    "memory": "an access out of bounds",
+    "internal": "a fault of refkit, not of the kernel",
+}
+
+
 class LaunchFault(Exception):
     """A launch that did not end well: the kernel, or the launcher round it, is at fault.
 
@@ -42,6 +50,11 @@ class LaunchFault(Exception):
         self.message = message
         self.location = location
         self.fatal = fatal
+
+    @property
+    def cause(self) -> str:
+        """What a fault of this kind mostly comes from, where the message does not say it already; else ''."""
+        return _CAUSES.get(self.kind, "")
 
     def __str__(self) -> str:
         return f"{self.location}: {self.message}" if self.location else self.message

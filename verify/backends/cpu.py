@@ -109,7 +109,10 @@ def _fault(error: BaseException) -> LaunchFault:
     kind = next((_KINDS[base.__name__] for base in type(error).__mro__ if base.__name__ in _KINDS), "")
     if kind:
         file, line = getattr(error, "file", "") or "", getattr(error, "line", 0) or 0
-        where = f"{file}:{line}" if file and line else faults.user_location(error)
+        where = f"{file}:{line}" if file and line else ""
+        # A wrong grid or block stands where the kernel is launched, not where it is defined.
+        launched_at = faults.user_location(error)
+        where = launched_at or where if kind == "configuration" else where or launched_at
         findings = getattr(error, "findings", ())
         return LaunchFault(kind, str(getattr(error, "message", "") or error), where, findings=findings)
     return faults.from_exception(error)

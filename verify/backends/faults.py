@@ -17,6 +17,8 @@ _NOISE = re.compile(r"^(Failed in \w+ mode pipeline.*|During: .*|-+%<-+.*)$")
 
 _OUR_FOLDER = Path(__file__).resolve().parents[2]
 _OUR_PARTS = tuple(str(_OUR_FOLDER / part) for part in ("verify", "refkit/cpu", "refkit/numerics", "refkit/verify"))
+_COMPILER = "numba/cuda/core/compiler_machinery.py"
+"""The file of numba-cuda that runs the passes of a compilation."""
 _EXECUTOR = str(_OUR_FOLDER / "refkit" / "cpu")
 _LIBRARIES = (sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])
 
@@ -51,7 +53,13 @@ def one_line(error: BaseException) -> str:
 
 
 def is_compile_error(error: BaseException) -> bool:
-    """True where `error` is Numba's own: the kernel could not be typed or lowered."""
+    """True where the kernel could not be typed or lowered: Numba said so, or its compiler itself broke on it."""
+    return _is_numbas(error) or any(
+        Path(frame.filename).as_posix().endswith(_COMPILER) for frame in traceback.extract_tb(error.__traceback__)
+    )
+
+
+def _is_numbas(error: BaseException) -> bool:
     return any(base.__name__ == "NumbaError" for base in type(error).__mro__) or (
         type(error).__name__ in ("UnsupportedBytecodeError", "NvvmError", "LinkerError")
     )
@@ -59,7 +67,7 @@ def is_compile_error(error: BaseException) -> bool:
 
 def compile_fault(error: BaseException) -> LaunchFault:
     """A `compile` fault: Numba's message without its pipeline noise, and the line of the kernel that it points at."""
-    text = _ANSI.sub("", str(error))
+    text = _ANSI.sub("", str(error)) if _is_numbas(error) else f"numba-cuda failed with {one_line(error)}"
     lines: list[str] = []
     for line in text.splitlines():
         stripped = line.strip()

@@ -63,7 +63,7 @@ def _in_few_configurations(drawn: list[Case]) -> Iterator[Case]:
 
 def _examination(fault: LaunchFault) -> Examination:
     if fault.kind != "sanitizer":
-        return Examination((Finding("sanitizers", str(fault), fault.kind.replace("_", " ")),))
+        return Examination((Finding("sanitizers", str(fault), fault.cause),))
     sources = tuple(
         SourceFinding(f"{finding.sanitizer}: {finding.problem}", finding.message, finding.file, finding.line)
         for finding in fault.findings
