@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
+import traceback
 from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
@@ -41,18 +43,31 @@ def build_parser() -> argparse.ArgumentParser:
         subparser = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
         subparser.add_argument("--traceback", action="store_true", help="show the traceback of an error")
         module.configure(subparser)
-        subparser.set_defaults(run=module.run)
+        subparser.set_defaults(run=module.run, parser=subparser)
     return parser
+
+
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments of one call; SystemExit where they are wrong."""
+    arguments, unknown = build_parser().parse_known_args(argv)
+    if unknown:  # said by the command's own parser, whose --help knows better
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return arguments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; see `verify/cli/__init__.py` for what each status means."""
+    with_traceback = False
     try:
-        arguments = build_parser().parse_args(argv)
+        _prepare_output()
+        arguments = parse(argv)
+        with_traceback = arguments.traceback
+        _refuse_the_simulator()
+        status: int = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
     except SystemExit as exit_:
         return exit_.code if isinstance(exit_.code, int) else WRONG_CALL
-    try:
-        return arguments.run(arguments)
     except KeyboardInterrupt:
         print("refkit: interrupted", file=sys.stderr)
         return INTERRUPTED
@@ -60,9 +75,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         cli.discard_output()
         return 1
     except Exception as error:
-        if arguments.traceback:
-            raise
+        if with_traceback:
+            traceback.print_exc()
         return _report(error)
+
+
+def _prepare_output() -> None:
+    """What the terminal's encoding lacks is escaped, not fatal; a closed stdout takes what is printed all the same."""
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - open until the end
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _refuse_the_simulator() -> None:
+    from refkit.verify.environment import simulator_problem
+
+    problem = simulator_problem()
+    if problem:
+        raise CommandError(problem)
 
 
 def _report(error: Exception) -> int:

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from refkit.verify.environment import simulator_problem
 from refkit.verify.errors import USERS_FAULTS, SpecError, TargetError, raised_at
 from refkit.verify.spec import KernelSpec
 
@@ -89,8 +90,9 @@ def import_context() -> Iterator[None]:
 
     `TargetError` where Numba's own simulator is switched on: kernels would have no compiled form to run or to read.
     """
-    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
-        raise TargetError("NUMBA_ENABLE_CUDASIM is set; unset it: refkit runs kernels without a GPU by itself")
+    problem = simulator_problem()
+    if problem:
+        raise TargetError(problem)
     with nullcontext() if _gpu_available() else _emulation():
         yield
 
@@ -123,7 +125,7 @@ def _import_file(path: Path) -> ModuleType:
         raise TargetError(f"{path} is not a Python file; expected a name that ends with .py")
     path = path.resolve()
     # Its own name: a user's numpy.py or verify.py must not take the place of the real one, nor be taken for it.
-    name = f"refkit_target_{path.stem}_{zlib.crc32(str(path).encode()):08x}"
+    name = f"refkit_target_{path.stem}_{zlib.crc32(os.fsencode(path)):08x}"
     loader_spec = importlib.util.spec_from_file_location(name, path)
     assert loader_spec is not None
     assert loader_spec.loader is not None
@@ -164,7 +166,8 @@ def _own_errors(shown: str) -> Iterator[None]:
     except (SpecError, TargetError):
         raise
     except SyntaxError as error:
-        raise TargetError(f"{error.filename or shown}:{error.lineno or 0}: {error.msg}") from error
+        line = f":{error.lineno}" if error.lineno else ""
+        raise TargetError(f"{error.filename or shown}{line}: {error.msg}") from error
     except USERS_FAULTS as error:
         text = " ".join(str(error).split())
         raise TargetError(f"{raised_at(error) or shown}: {type(error).__name__}: {text}".rstrip(": ")) from error

@@ -26,6 +26,13 @@ def describe_environment(backend: str) -> dict[str, Any]:
     }
 
 
+def simulator_problem() -> str:
+    """Why nothing can be verified under Numba's own simulator, where that is switched on; else ''."""
+    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") in ("", "0"):
+        return ""
+    return "NUMBA_ENABLE_CUDASIM is set; unset it: refkit runs kernels without a GPU by itself"
+
+
 def package_versions() -> dict[str, str | None]:
     """The versions of the packages that results depend on; None for one that is not installed."""
     return {key: _version(name) for key, name in _PACKAGES.items()}

@@ -4,6 +4,12 @@ with refkit.cpu.emulate():
     host_code()
 """
 
+import os
+
+if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") not in ("", "0"):
+    # Under Numba's own simulator there is no compiler, and so nothing for the executor to run.
+    raise ImportError("NUMBA_ENABLE_CUDASIM is set; unset it: refkit runs kernels without a GPU by itself")
+
 from .device_array import DeviceArray, DeviceRecord
 from .emulation import emulate, is_active
 from .faults import (

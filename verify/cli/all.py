@@ -19,4 +19,4 @@ def run(arguments: argparse.Namespace) -> int:
     from refkit.verify.cli import verification
     from refkit.verify.discovery import shipped
 
-    return verification.run("", shipped, arguments)
+    return verification.run(shipped, arguments)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from refkit.cpu import LineTraffic
-from refkit.verify.analysis.resources import Resources
-from refkit.verify.analysis.subject import KernelAnalysis
-from refkit.verify.cli.render import console
+from refkit.verify.cli.render import console, counted
+
+if TYPE_CHECKING:
+    from refkit.cpu import LineTraffic
+    from refkit.verify.analysis.resources import Resources
+    from refkit.verify.analysis.subject import KernelAnalysis
 
 POOR = "bold red"
 
@@ -116,7 +119,7 @@ def print_totals(analyses: Sequence[KernelAnalysis], missing: str) -> None:
     conflicts = len(flagged) - uncoalesced
     spilling = len({(each.spec.name, found.kernel) for each in analyses for found in each.spills})
     failed = sum(bool(each.problem) for each in analyses)
-    counts = [f"{len(analyses)} kernels", f"{uncoalesced} lines uncoalesced", f"{conflicts} with bank conflicts"]
+    counts = [counted(len(analyses), "kernel"), f"{uncoalesced} lines uncoalesced", f"{conflicts} with bank conflicts"]
     counts += [f"{spilling} kernels spill registers"] if spilling else []
     counts += [f"{failed} did not run"] if failed else []
     out.print("; ".join(counts), soft_wrap=True)

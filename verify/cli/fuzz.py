@@ -20,4 +20,4 @@ def run(arguments: argparse.Namespace) -> int:
     from refkit.verify.cli import verification
     from refkit.verify.discovery import load_target
 
-    return verification.run(arguments.target, lambda: load_target(arguments.target), arguments)
+    return verification.run(lambda: load_target(arguments.target), arguments)

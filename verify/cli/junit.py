@@ -6,6 +6,7 @@ import re
 from xml.etree import ElementTree
 
 from refkit.records import CheckRecord, KernelRecord, RunRecord, Verdict
+from refkit.verify.cli import replay_command
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -52,7 +53,7 @@ def _test_case(kernel: KernelRecord, check: CheckRecord) -> ElementTree.Element:
     child = ElementTree.SubElement(case, tag, message=_clean(check.message))
     if check.status is not Verdict.SKIPPED:
         child.attrib["type"] = check.status.value
-        replay = f"refkit replay {check.case_file}" if check.case_file else ""
+        replay = replay_command(check.case_file) if check.case_file else ""
         child.text = _clean("\n".join(filter(None, [check.message, check.diagnosis, replay])))
     return case
 

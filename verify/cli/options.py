@@ -118,11 +118,16 @@ def write_json(path: Path, data: Any) -> None:
     write_atomically(path.absolute(), json.dumps(data, indent=2, allow_nan=False) + "\n")
 
 
+def shortened(text: str) -> str:
+    """`text`, or its beginning where it is long."""
+    return text if len(text) <= 40 else f"{text[:30]}...{len(text) - 30} more"
+
+
 def _seed(text: str) -> int:
     try:
         seed = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r} is not an integer") from None
     if seed < 0:
         raise argparse.ArgumentTypeError(f"{seed} is negative; expected an integer from 0")
     return seed
@@ -132,7 +137,7 @@ def _jobs(text: str) -> int:
     try:
         jobs = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not an integer") from None
+        raise argparse.ArgumentTypeError(f"{shortened(text)!r} is not an integer") from None
     if jobs < 1:
         raise argparse.ArgumentTypeError(f"{jobs} workers; expected at least 1")
     return jobs

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refkit.records import SEVERITY, CheckRecord, KernelRecord, RunRecord, Verdict
+from refkit.verify.cli import replay_command
 from refkit.verify.events import CaseStarted, Event, KernelDone, KernelStarted
 
 STYLES = {
@@ -60,7 +61,7 @@ class _Lines:
         if isinstance(event, KernelDone):
             self.done += 1
             record = event.record
-            what = f"{record.cases} cases, {record.seconds:.1f} s"
+            what = f"{counted(record.cases, 'case')}, {record.seconds:.1f} s"
             print(f"[{self.done}/{self.kernels}] {record.name}: {record.status.value} ({what})", flush=True)
 
 
@@ -107,7 +108,8 @@ def print_summary(run: RunRecord) -> None:
     out.print(_table(worst_first, out.width))
     for kernel in worst_first:
         for check in kernel.checks:
-            if not check.status.holds:
+            # A wrong spec is told on stderr, once.
+            if not check.status.holds and not kernel.wrong_call:
                 _print_failure(out, kernel, check)
         if kernel.message and kernel.status.holds:
             out.print(Text(f"{kernel.name}: {kernel.message}"), soft_wrap=True)
@@ -117,8 +119,8 @@ def print_summary(run: RunRecord) -> None:
     )
     tail = " (interrupted)" if run.interrupted else ""
     out.print(
-        f"{totals['kernels']} kernels on {run.backend}: {counts or 'none'}; "
-        f"{totals['cases']} cases in {run.seconds:.1f} s{tail}",
+        f"{counted(totals['kernels'], 'kernel')} on {run.backend}: {counts or 'none'}; "
+        f"{counted(totals['cases'], 'case')} in {run.seconds:.1f} s{tail}",
         soft_wrap=True,
     )
 
@@ -138,7 +140,7 @@ def _table(kernels: Sequence[KernelRecord], width: int) -> Table:
             str(kernel.cases),
         ]
         if roomy:
-            row += [_figure(_worst_ratio(kernel)), _figure(_sensitivity(kernel)), f"{kernel.seconds:.1f}"]
+            row += [_ratio(_worst_ratio(kernel)), _figure(_sensitivity(kernel)), f"{kernel.seconds:.1f}"]
         table.add_row(*row)
     return table
 
@@ -151,6 +153,16 @@ def _sensitivity(kernel: KernelRecord) -> float | None:
     return next((check.sensitivity for check in kernel.checks if check.name == "accuracy"), None)
 
 
+def counted(number: int, noun: str) -> str:
+    """`1 kernel`, `2 kernels`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _ratio(value: float | None) -> str:
+    # What holds is below 1 and must not be shown as 1.
+    return ">0.99" if value is not None and 0.99 < value < 1 else _figure(value)
+
+
 def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:.2g}"
 
@@ -161,7 +173,7 @@ def _print_failure(out: Console, kernel: KernelRecord, check: CheckRecord) -> No
     if check.diagnosis:
         out.print(Text(f"  looks like: {check.diagnosis}"), soft_wrap=True)
     if check.case_file:
-        out.print(Text(f"  again: refkit replay {check.case_file}"), soft_wrap=True)
+        out.print(Text(f"  again: {replay_command(check.case_file)}"), soft_wrap=True)
 
 
 def print_listing(kernels: Sequence[Mapping[str, Any]], checks: Sequence[Mapping[str, str]]) -> None:

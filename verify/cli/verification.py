@@ -4,6 +4,7 @@ status."""
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +25,11 @@ MOST_GPU_WORKERS = 4
 context."""
 
 
-def run(target: str, find: Callable[[], Mapping[str, KernelSpec]], arguments: argparse.Namespace) -> int:
+MOST_NAMES = 8
+"""Kernels that an error names at most."""
+
+
+def run(find: Callable[[], Mapping[str, KernelSpec]], arguments: argparse.Namespace) -> int:
     """Verify what `find` returns under the command's options; the exit status."""
     from refkit.verify.cli import render
     from refkit.verify.environment import describe_environment
@@ -35,7 +40,7 @@ def run(target: str, find: Callable[[], Mapping[str, KernelSpec]], arguments: ar
     backend = resolve_backend(arguments.backend)
     specs = select(find, arguments.keywords)
     chosen = with_backend(options.verification_options(arguments), backend)
-    tasks = [task_of(target, spec) for spec in specs.values()]
+    tasks = [task_of(spec) for spec in specs.values()]
     started = time.monotonic()
     environment = describe_environment(backend)
 
@@ -104,11 +109,14 @@ def default_jobs(backend: str) -> int:
 
 def select(find: Callable[[], Mapping[str, KernelSpec]], expression: str) -> dict[str, KernelSpec]:
     """The specs that `-k expression` selects; `CommandError` where it selects none."""
+    from refkit.verify.cli import render
+
     matches = keywords.compile_keywords(expression)
     specs = dict(find())
     chosen = {name: spec for name, spec in specs.items() if matches(words_of(spec))}
     if not chosen:
-        raise CommandError(f"-k {expression!r} matches none of the {len(specs)} kernels (refkit list shows them)")
+        shown = ", ".join([*specs][:MOST_NAMES]) + ", ..." * (len(specs) > MOST_NAMES)
+        raise CommandError(f"-k {expression!r} matches none of the {render.counted(len(specs), 'kernel')}: {shown}")
     return chosen
 
 
@@ -117,13 +125,13 @@ def words_of(spec: KernelSpec) -> list[str]:
     return [spec.name, spec.operator, spec.direction, *{argument.dtype for argument in spec.arrays.values()}]
 
 
-def task_of(target: str, spec: KernelSpec) -> Any:
+def task_of(spec: KernelSpec) -> Any:
     """The task of one spec; a spec of a file or module is found again by that and its name."""
     from refkit.verify.describe import precision_label
     from refkit.verify.pool import Task
 
     return Task(
-        target=target.partition(":")[0],
+        target=spec.target,
         name=spec.name,
         operator=spec.operator,
         precision=precision_label(spec),
@@ -169,9 +177,14 @@ def run_record(
         kernels=tuple(kernels),
         seconds=round(seconds, 3),
         environment=environment,
-        command=" ".join(filter(None, [arguments.command, getattr(arguments, "target", "")])),
+        command=_command(arguments),
         interrupted=interrupted,
     )
+
+
+def _command(arguments: argparse.Namespace) -> str:
+    words = [arguments.command, getattr(arguments, "target", "")]
+    return shlex.join([word for word in words if word] + (["-k", arguments.keywords] if arguments.keywords else []))
 
 
 class Keeper:

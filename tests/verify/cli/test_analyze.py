@@ -64,7 +64,7 @@ def test_bank_conflicts_are_shown_with_their_line_and_the_missing_tools_in_one(f
     assert f"transpose_32.py:{number}" in row
     assert "32.0" in row
     assert shown.splitlines()[-1] == "registers and occupancy need ptxas"
-    assert "1 kernels; 0 lines uncoalesced; 1 with bank conflicts" in shown
+    assert "1 kernel; 0 lines uncoalesced; 1 with bank conflicts" in shown
     data = json.loads((tmp_path / "out.json").read_text())
     (kernel,) = data["kernels"]
     assert kernel["name"] == "transpose"
@@ -112,4 +112,4 @@ def test_shipped_kernels_are_selected_by_keywords(file, capsys):
     assert main(["analyze", "shipped", "-k", "linear_db_naive"]) == 0
     shown = capsys.readouterr().out
     assert "linear_db_naive" in shown
-    assert "1 kernels;" in shown
+    assert "1 kernel;" in shown

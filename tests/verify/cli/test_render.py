@@ -49,7 +49,7 @@ def test_failures_come_first_with_their_cause_and_the_command_that_replays_them(
     assert text.index("bad") < text.index("odd") < text.index("good")
     assert "failed bad: accuracy: y[0] is [bold]wrong" in text
     assert "looks like: only the last row is wrong" in text
-    assert "again: refkit replay a/b.json" in text
+    assert "-m refkit.verify replay a/b.json" in text
     assert "1 failed, 1 mistrusted, 1 passed; 9 cases in 1.0 s" in text
     assert ("sensitivity" in text) == (width == 160)
 
@@ -98,4 +98,13 @@ def test_junit_counts_and_holds_any_text():
     failure = root.find("./testsuite[@name='bad']/testcase/failure")
     assert failure is not None
     assert failure.attrib["message"] == "y[0] is [bold]wrong?"
-    assert "refkit replay a/b.json" in failure.text
+    assert "refkit.verify replay a/b.json" in failure.text
+
+
+def test_a_ratio_below_one_is_not_shown_as_one():
+    for ratio, shown in ((0.9999, ">0.99"), (1.0, "1"), (0.98, "0.98"), (0.321, "0.32"), (None, "")):
+        assert render._ratio(ratio) == shown
+
+
+def test_one_of_a_thing_is_one_thing():
+    assert [render.counted(number, "case") for number in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
