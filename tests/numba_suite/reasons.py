@@ -41,16 +41,13 @@ REASONS = {
     "*test_exception.py::*::test_raise_in_device_function": (
         "Expected to fail, since a GPU does not report exceptions of device functions; the executor does."
     ),
-    "*test_extending.py::*::test_linked_called_through_overload": (
-        "Links CUDA C++, through an overload that the rules do not follow."
-    ),
     "*test_gufunc.py::*::test_inefficient_launch_configuration": _NO_COPY,
     "*test_launch_config_sensitive.py::*": _LAUNCH_CONFIGURATION,
-    "*test_multithreads.py::*::test_spawn_concurrent_compilation": (
-        "Launches in a process that it spawns, which is outside `emulate`."
-    ),
     "*test_userexc.py::*::test_user_exception": (
         "The exception is raised as its own class, but with the executor's text, not Numba's."
+    ),
+    "*test_warning.py::*::test_float16_warn_if_lto_missing": (
+        "Expects a warning that float16 without link-time optimisation is slow; the executor links nothing."
     ),
     "*test_warning.py::*::test_*warn_on_host_array": _NO_COPY,
     "*test_warp_ops.py::*::test_vote_sync_type_validation": (

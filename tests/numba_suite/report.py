@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 import platform
+import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
@@ -162,6 +163,9 @@ def markdown(suite: Suite) -> str:
         *_not_collected(suite),
         "## The tests that count and do not agree",
         _table(("test", "outcome", "last line of the error", "why"), _disagreeing_rows(suite)),
+        "## The tests that launch nothing and fail",
+        "Most expect an error as soon as a kernel with a declared signature is made; the executor compiles at launch.",
+        _table(("test", "last line of the error"), _without_launch_rows(suite)),
         "## By module",
         _table(("module", "tests", "count", "agree"), _module_rows(suite)),
     ]
@@ -175,8 +179,9 @@ as they are installed with numba-cuda (the last are the examples of its document
 dependencies: `pip install cffi filecheck psutil`.
 
 Each module runs unchanged in a process of its own, inside one `refkit.cpu.emulate(always_raise=False)`, which reports
-exceptions of kernels as a GPU does. Every test is recorded: how it ended, and how many launches it asked for. A test
-that ends its process, or hangs, is recorded as such, and the others run in a new one. A test counts unless one of the
+exceptions of kernels as a GPU does; so are the Python processes that its tests start. Every test is recorded: how it
+ended, and how many launches it asked for. A test that ends its process, or hangs, is recorded as such, and the others
+run in a new one. A test counts unless one of the
 rules below applies. They stand in `tests/numba_suite/rules.py`, read the source of the test, and do not depend on what
 the executor made of its kernels; a test that was skipped, and one that launched nothing, are told by the run itself. A
 test agrees if it ends as its authors expect, which includes failing where the suite says that it must."""
@@ -195,7 +200,17 @@ def _not_collected(suite: Suite) -> list[str]:
 
 
 def _disagreeing_rows(suite: Suite) -> Iterable[tuple[str, ...]]:
-    return [(f"`{test.id}`", test.outcome, test.message[:160], _reason(test)) for test in suite.disagreeing]
+    return [(f"`{test.id}`", test.outcome, _brief(test), _reason(test)) for test in suite.disagreeing]
+
+
+def _brief(test: Test) -> str:
+    """The error, without the folders in which packages are installed here."""
+    return re.sub(r"/\S*/site-packages/", "", test.message)[:160]
+
+
+def _without_launch_rows(suite: Suite) -> Iterable[tuple[str, ...]]:
+    tests = suite.left_out[rules.LAUNCHES_NOTHING]
+    return [(f"`{test.id}`", _brief(test)) for test in tests if not test.agrees]
 
 
 def _module_rows(suite: Suite) -> Iterable[tuple[str, ...]]:

@@ -31,6 +31,7 @@ FOREIGN = frozenset(
         *("nvrtc", "nvjitlink", "cupy", "cffi_ptr", "link_cu", "add_cu", "add_file"),
     }
 )
+LAUNCHES_NOTHING = "launches nothing"
 FOREIGN_KEYWORDS = frozenset({"link", "lto"})
 HARDWARE = frozenset({"get_ipc_handle", "open_ipc_array", "IpcHandle", "IpcArrayHandle"})
 
@@ -64,7 +65,7 @@ RULES = (
         lambda test: bool(HARDWARE & test.names),
     ),
     Rule(
-        "launches nothing",
+        LAUNCHES_NOTHING,
         "No launch was asked for. A test that failed before its first launch is here only if no `kernel[...](...)` "
         "stands in its source or that of its helpers.",
         lambda test: test.launches == 0 and (test.agrees or not test.writes_a_launch),

@@ -14,10 +14,7 @@ pytest.importorskip("filecheck", reason="numba-cuda's tests need filecheck")
 
 from tests.numba_suite import reasons, report, results, rules, runner
 
-SAMPLE = """
-import os
-import unittest
-
+PROGRAM = """
 import numpy as np
 from numba import cuda
 
@@ -31,6 +28,18 @@ def run():
     x = np.zeros(4)
     ramp[1, 4](x)
     return x
+"""
+
+SAMPLE = """
+import os
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+from numba import cuda
+
+from sample_program import ramp, run
 
 
 def assembly_of(kernel):
@@ -46,7 +55,7 @@ class TestSample(unittest.TestCase):
 
     def test_wrong_before_its_launch(self):
         self.assertTrue(False)
-        run()
+        ramp[1, 4](np.zeros(4))
 
     def test_without_a_kernel(self):
         self.assertEqual(1 + 1, 2)
@@ -72,6 +81,10 @@ class TestSample(unittest.TestCase):
     def test_skipped(self):
         run()
 
+    def test_in_a_process_of_its_own(self):
+        program = "from sample_program import run; assert run()[2] == 2"
+        subprocess.run([sys.executable, "-c", program], check=True)
+
     def test_dying(self):
         run()
         os._exit(7)
@@ -92,6 +105,7 @@ EXPECTED = {
     "TestSample::test_parts": ("failed", 3, None),
     "TestSample::test_expected_to_fail": ("expected failure", 1, None),
     "TestSample::test_skipped": ("skipped", 0, "skipped by the suite"),
+    "TestSample::test_in_a_process_of_its_own": ("passed", 1, None),
     "TestSample::test_dying": ("crashed", 1, None),
     "test_of_the_module": ("passed", 1, None),
 }
@@ -102,6 +116,7 @@ def test_every_test_of_a_module_is_recorded_and_classified(tmp_path, monkeypatch
     package = tmp_path / "numba_suite_sample"
     package.mkdir()
     (package / "__init__.py").touch()
+    (tmp_path / "sample_program.py").write_text(PROGRAM)
     (package / "test_sample.py").write_text(textwrap.dedent(SAMPLE))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     module = runner.run_module("numba_suite_sample.test_sample", tmp_path)

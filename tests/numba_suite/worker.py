@@ -22,14 +22,9 @@ import pytest
 from numba.cuda import testing
 from numba.cuda.cudadrv import libs
 
-import refkit.cpu
-from refkit.cpu import dispatch
-from refkit.cpu import launch as executor
-
-from . import source_facts
+from . import launches, source_facts
 
 _CONFIGURATION = Path(__file__).with_name("numba_suite.ini")
-LAUNCH_LIMIT = 60.0  # seconds of one launch
 
 
 class TooSlow(Exception):
@@ -56,6 +51,7 @@ class Recorder:
     def __init__(self, module: str, report: Path, already: frozenset[str], limit: float) -> None:
         self.module, self.already, self.limit = module, already, limit
         self.file = report.open("a", encoding="utf-8")
+        self.letters, self.offset = report.with_suffix(".launches"), 0
         self.launches = self.completed = 0
         self.outcome, self.message, self.seconds = "passed", "", 0.0
 
@@ -63,24 +59,13 @@ class Recorder:
         self.file.write(json.dumps({"event": event, **fields}) + "\n")
         self.file.flush()
 
-    @contextlib.contextmanager
-    def counting(self) -> Iterator[None]:
-        """Counts the launches that programs ask for, and those that the executor ends without an error."""
-        call, launch = dispatch.CUDADispatcher.call, executor.launch
+    def asked(self) -> None:
+        """A launch was asked for."""
+        self.launches += 1
 
-        def counted_call(*args: Any, **named: Any) -> Any:
-            self.launches += 1
-            return call(*args, **named)
-
-        def counted_launch(*args: Any, **named: Any) -> None:
-            launch(*args, **named)
-            self.completed += 1
-
-        dispatch.CUDADispatcher.call, executor.launch = counted_call, counted_launch
-        try:
-            yield
-        finally:
-            dispatch.CUDADispatcher.call, executor.launch = call, launch
+    def ended(self) -> None:
+        """A launch ended without an error."""
+        self.completed += 1
 
     # --- pytest's hooks ---
 
@@ -110,6 +95,7 @@ class Recorder:
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.launches = self.completed = 0
         self.outcome, self.message, self.seconds = "passed", "", 0.0
+        self.offset = self.letters.stat().st_size
         self.write("started", id=nodeid)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -124,13 +110,14 @@ class Recorder:
             self.message = _last_error(report)
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        asked, completed, self.offset = launches.launches_of_started_processes(self.letters, self.offset)
         self.write(
             "finished",
             id=nodeid,
             outcome=self.outcome,
             message=self.message,
-            launches=self.launches,
-            completed=self.completed,
+            launches=self.launches + asked,
+            completed=self.completed + completed,
             seconds=round(self.seconds, 3),
         )
 
@@ -203,7 +190,8 @@ def main() -> None:
     path = Path(spec.origin)
     arguments = [str(path), "-q", "-p", "no:cacheprovider", "-c", str(_CONFIGURATION), f"--rootdir={path.parents[1]}"]
     _without_toolkit()
-    with refkit.cpu.emulate(timeout=LAUNCH_LIMIT, always_raise=False), recorder.counting():
+    launches.emulate_started_processes(recorder.letters)
+    with launches.counted_emulation(recorder.asked, recorder.ended):
         status = pytest.main(arguments, plugins=[recorder])
     if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
         sys.exit(f"pytest ended with {status!r}")
