@@ -121,7 +121,9 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> Assembled:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.ptx"
         source.write_text(ptx)
-        command = [str(ptxas), f"-arch=sm_{_digits(compute_capability)}", "-v", str(source), "-o", "/dev/null"]
+        # never -o /dev/null: ptxas replaces its output file, and as root that device
+        target = f"-arch=sm_{_digits(compute_capability)}"
+        command = [str(ptxas), target, "-v", str(source), "-o", str(Path(folder) / "kernel.cubin")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     output = done.stderr + done.stdout
     if done.returncode != 0:
