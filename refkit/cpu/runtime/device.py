@@ -54,7 +54,7 @@ from .layout import (
     WORKER_STOPPED_SITE,
     WORKER_STOPPED_THREAD,
 )
-from .primitives import byte_at, compare_exchange, fetch_add, load, switch, words
+from .primitives import byte_at, compare_exchange, fetch_add, load, prefetch, switch, words
 
 
 @cuda.jit(device=True)
@@ -71,6 +71,12 @@ def pass_on(thread):
     if following != 0:
         target = words(following)
         if target[THREAD_STATE] == RUNNABLE:
+            after = target[THREAD_NEXT]  # its stack is cold: many stacks do not fit the first-level cache
+            if after != 0:
+                pointer = words(after)[THREAD_STACK_POINTER]
+                prefetch(pointer)
+                prefetch(pointer + 64)
+                prefetch(pointer + 128)
             switch(thread, target[THREAD_STACK_POINTER])
         else:
             leave(thread)

@@ -123,6 +123,20 @@ def fill_bytes(typingctx, address, value, count):
 
 
 @intrinsic
+def prefetch(typingctx, address):
+    """Asks for the cache line at an address, which is written soon."""
+
+    def generate(context, builder, signature, arguments):
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type] + [ir.IntType(32)] * 3)
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [pointer, ir.IntType(32)(1), ir.IntType(32)(3), ir.IntType(32)(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
 def byte_at(typingctx, address):
     """The unsigned byte at an address."""
 
