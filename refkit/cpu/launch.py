@@ -23,6 +23,7 @@ from .faults import (
 )
 from .frontend import exception_of
 from .kernel import CompiledKernel, KernelCache
+from .limits import check_shared_memory
 from .runtime import layout
 from .sampling import sampled_blocks
 from .settings import Settings
@@ -65,6 +66,8 @@ def launch(
         watched=settings.watches,
         traced=settings.tracer is not None,
     )
+    where = {"file": kernel.file, "line": kernel.line}
+    check_shared_memory(kernel.name, kernel.shared_bytes, dynamic_shared_bytes, where)
     packed = packing.pack(kernel.argument_types, arguments)
     run = _Run(kernel, grid, block, dynamic_shared_bytes, packed.words, settings)
     if settings.watches:

@@ -10,6 +10,18 @@ from .faults import LaunchConfigurationError
 AXES = "xyz"
 
 
+def check_shared_memory(
+    kernel: str, static_bytes: int, dynamic_bytes: int, place: dict[str, Any] | None = None
+) -> None:
+    """Raise `LaunchConfigurationError` if a block's shared memory, static and dynamic together, is more than a block
+    gets: ptxas refuses such a kernel, the driver such a launch."""
+    limit = ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK"]
+    if static_bytes + dynamic_bytes > limit:
+        also = f" and {dynamic_bytes} of dynamic" if dynamic_bytes else ""
+        message = f"{static_bytes} bytes of static{also} shared memory; the limit is {limit} together"
+        raise LaunchConfigurationError(message, kernel=kernel, **(place or {}))
+
+
 def check_launch(
     kernel: str,
     grid: tuple[int, int, int],

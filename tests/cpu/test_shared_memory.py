@@ -234,3 +234,33 @@ def test_all_of_48_kilobytes_in_blocks_of_several_workers():
 def test_more_dynamic_memory_than_a_device_has_is_refused():
     with emulate(), pytest.raises(LaunchConfigurationError, match="shared memory"):
         dynamic[1, 32, 0, 1 << 20](np.zeros((1, 32), np.float32))
+
+
+def too_much(n):
+    @cuda.jit
+    def kernel(out):
+        static = cuda.shared.array(n, float32)
+        static[cuda.threadIdx.x] = out[0]
+        cuda.syncthreads()
+        out[cuda.threadIdx.x] = static[0]
+
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("n", "dynamic_bytes", "refused"),
+    [
+        (12288, 0, ""),
+        (12289, 0, "49156 bytes of static shared memory; the limit is 49152 together"),
+        (12000, 1152, ""),
+        (12000, 1153, "48000 bytes of static and 1153 of dynamic shared memory; the limit is 49152 together"),
+    ],
+)
+def test_a_block_gets_no_more_than_a_device_gives(n, dynamic_bytes, refused):
+    out = np.ones(32, np.float32)
+    with emulate():
+        if refused:
+            with pytest.raises(LaunchConfigurationError, match=refused):
+                too_much(n)[1, 32, 0, dynamic_bytes](out)
+        else:
+            too_much(n)[1, 32, 0, dynamic_bytes](out)
