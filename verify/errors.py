@@ -7,11 +7,16 @@ import sys
 import sysconfig
 import traceback
 
+import refkit
+
 _HERE = os.path.dirname(os.path.realpath(__file__))
-_NOT_THE_USERS = tuple(
+PACKAGE = os.path.dirname(os.path.realpath(refkit.__file__))
+"""The folder of the package, in a clone as where it is installed."""
+_OURS = (_HERE + os.sep, PACKAGE + os.sep)
+_UNDER_TEST = (os.path.join(_HERE, "specs") + os.sep, os.path.join(PACKAGE, "reference") + os.sep)
+_LIBRARIES = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")
 )
-
 
 USERS_FAULTS = (Exception, SystemExit)
 """What the user's own code may raise: `exit()` in it must not end refkit, and Ctrl-C must."""
@@ -45,15 +50,24 @@ def caller_location() -> str:
     return ""
 
 
-def raised_at(error: BaseException) -> str:
-    """`file:line` of the innermost frame of `error` in the user's own code, or '' where there is none.
+def is_users(filename: str) -> bool:
+    """True where `filename` is neither Python's, nor an installed package's, nor refkit's own.
 
-    Installed packages, the standard library, and this folder are not the user's.
+    The kernels, references and specs of refkit itself count as the user's: they are what is under test.
     """
+    # Compiled extensions name sources that are not there, as seen from wherever they were built.
+    if filename.startswith("<") or filename.endswith((".pyx", ".pxd", ".pxi")):
+        return False
+    path = os.path.realpath(filename)
+    if path.startswith(_UNDER_TEST) or "cuda_kernels" in path.split(os.sep):
+        return True
+    return not path.startswith(_OURS + _LIBRARIES)
+
+
+def raised_at(error: BaseException) -> str:
+    """`file:line` of the innermost frame of `error` in the user's own code, or '' where there is none."""
     location = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        path = frame.f_code.co_filename
-        real = os.path.realpath(path)
-        if not path.startswith("<") and not real.startswith(_NOT_THE_USERS) and os.path.dirname(real) != _HERE:
-            location = f"{path}:{line}"
+        if is_users(frame.f_code.co_filename):
+            location = f"{frame.f_code.co_filename}:{line}"
     return location

@@ -64,11 +64,16 @@ def _python_number(value: np.generic) -> float | int:
 def draw_inputs(spec: KernelSpec, case: Case) -> Inputs:
     """The inputs of `case`; each array depends on the seed, its own name and shape, and on nothing else that is drawn.
 
-    `SpecError` where a callable of the spec gives another shape.
+    `SpecError` where a callable of the spec gives another shape, or where the sizes do not fit into memory.
     """
     arrays: dict[str, np.ndarray | None] = {}
     for name, argument in spec.inputs.items():
-        arrays[name] = None if name in case.absent else _draw_array(spec, case, name, argument)
+        try:
+            arrays[name] = None if name in case.absent else _draw_array(spec, case, name, argument)
+        except MemoryError:
+            shape = spec.shape(name, case.dims)
+            message = f"{name!r} of shape {shape} does not fit into memory ({case.scenario}); lower the max of its dims"
+            raise spec.wrong(message) from None
     scalars: dict[str, np.generic | bool] = {}
     for name, value in spec.plain_scalars().items():
         declared = spec.scalars[name]

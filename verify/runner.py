@@ -174,6 +174,8 @@ class _KernelRun:
             except SpecError as error:
                 self.wrong_spec = str(error)
                 self.progress[check.name] = _Progress(Plan(), error=str(error))
+            except Exception as error:
+                self.progress[check.name] = _Progress(Plan(), error=self._own_error(error))
         # `trust` launches nothing and mostly ends after a few cases.
         planned = sum(len(self.progress[check.name].plan.cases) for check in all_checks() if check.name != "trust")
         self.tell(KernelStarted(self.spec.name, planned))
@@ -190,16 +192,19 @@ class _KernelRun:
             progress.stopped = "the reference is wrong" if self.wrong_spec else "no launch is possible any more"
         elif self.launches_fail and check.name not in ("trust", "derivative"):
             progress.stopped = f"the launch failed in {self.launches_fail}"
-        elif check.name not in self.found:
+        elif check.name not in self.found and not progress.error:
             try:
                 self._examine_all(check, progress)
             except SpecError as error:
                 self.wrong_spec = progress.error = str(error)
             except Exception as error:
-                if self.options.traceback:
-                    traceback.print_exc(file=sys.stderr)
-                progress.error = f"the check itself failed: {one_line(error)}"
+                progress.error = self._own_error(error)
         self._announce(check)
+
+    def _own_error(self, error: Exception) -> str:
+        if self.options.traceback:
+            traceback.print_exc(file=sys.stderr)
+        return f"the check itself failed: {one_line(error)}"
 
     def _examine_all(self, check: Check, progress: _Progress) -> None:
         soft = 0

@@ -282,23 +282,32 @@ class KernelSpec:
                 raise self.wrong(
                     f"the reference returned shape {shape} for output {name!r} {where}; expected {expected}"
                 )
+            dtype = getattr(value, "dtype", None)
+            if dtype is not None and np.dtype(dtype).kind in "cOSUmM":
+                raise self.wrong(f"the reference returned {dtype} for output {name!r} {where}; expected real numbers")
         return values
 
     def check_reference(self) -> None:
-        """Evaluate the reference once, on small sizes; `SpecError` where it raises or returns other shapes."""
+        """Evaluate the reference twice, on small sizes; `SpecError` where it raises, returns other shapes, or gives
+        other values the second time."""
         from refkit.verify.inputs import draw_inputs
         from refkit.verify.sizes import small_dims
 
         case = Case(dims=small_dims(self), config=self.combinations[0], values="normal", scalars=self.plain_scalars())
-        arguments = draw_inputs(self, case).for_reference()
+        inputs = draw_inputs(self, case)
+        first, second = (self._reference_once(inputs.for_reference(), case.dims) for _ in range(2))
+        for name, value, again in zip(self.outputs, first, second):
+            if not np.array_equal(value, again, equal_nan=np.asarray(value).dtype.kind == "f"):
+                raise self.wrong(f"the reference gives other values of {name!r} for the same arguments the second time")
+
+    def _reference_once(self, arguments: Mapping[str, Any], dims: Mapping[str, int]) -> tuple[Any, ...]:
         try:
-            returned = self.reference(**arguments)
+            with np.errstate(all="ignore"):
+                returned = self.reference(**arguments)
         except USERS_FAULTS as error:
             where = raised_at(error) or self.source
-            raise SpecError(
-                f"the reference raised {type(error).__name__}: {error} for {dict(case.dims)}", where
-            ) from error
-        self.match_outputs(returned, case.dims)
+            raise SpecError(f"the reference raised {type(error).__name__}: {error} for {dict(dims)}", where) from error
+        return self.match_outputs(returned, dims)
 
     def plain_scalars(self) -> dict[str, float | int | bool]:
         """The plainest value of each scalar and flag."""

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from refkit.numerics.precision import Precision
 from refkit.verify.dims import Dim
 from refkit.verify.errors import SpecError, caller_location, raised_at
 
@@ -36,3 +37,17 @@ def test_raised_at_stops_at_the_users_frame():
 
 def test_raised_at_is_empty_without_a_users_frame():
     assert raised_at(ValueError("never raised")) == ""
+
+
+def test_a_value_that_refkit_refuses_is_the_users_line():
+    with pytest.raises(ValueError, match="float33") as caught:
+        Precision(multiply="float33")
+    line = inspect.currentframe().f_lineno - 1
+    assert raised_at(caught.value) == f"{__file__}:{line}"
+
+
+def test_a_compiled_extension_is_nobodys_line():
+    with pytest.raises(MemoryError) as caught:
+        np.random.default_rng(0).integers(0, 2, 10**14)
+    line = inspect.currentframe().f_lineno - 1
+    assert raised_at(caught.value) == f"{__file__}:{line}"

@@ -273,3 +273,9 @@ def test_values_that_cannot_be_drawn_are_the_specs_mistake(values, words):
     spec = KernelSpec(launch=lambda x, y: None, reference=lambda x: x, args={"x": In(R, values=values), "y": Out(R)})
     with pytest.raises(SpecError, match=f"{__file__}:\\d+: {words}"):
         draw_inputs(spec, Case(dims={"R": 3}, values="normal"))
+
+
+def test_sizes_that_do_not_fit_into_memory_are_the_specs_mistake():
+    spec = make({"x": In(Dim("R", max=10**15)), "y": Out(Dim("R", max=10**15))})
+    with pytest.raises(SpecError, match=r"'x' of shape \(10{15},\) does not fit into memory \(R at its maximum\)"):
+        draw_inputs(spec, Case(dims={"R": 10**15}, values="normal", scenario="R at its maximum"))

@@ -9,6 +9,7 @@ from refkit.records import Verdict
 from refkit.verify import Dim, In, KernelSpec, Out, Precision, store
 from refkit.verify.backends import LaunchFault
 from refkit.verify.case import Case
+from refkit.verify.checks import find_check
 from refkit.verify.describe import describe_case, precision_label
 from refkit.verify.events import CaseStarted, CheckDone, KernelStarted
 from refkit.verify.options import Options
@@ -148,3 +149,15 @@ def test_descriptions():
     spec = KernelSpec(launch=lambda x, y: None, reference=lambda x: x, args=args, precision=Precision(fast_math=True))
     assert precision_label(spec) == "bfloat16 -> float32, fast math"
     assert precision_label(kernels.spec_of(kernels.right)) == "float32"
+
+
+def test_a_check_that_breaks_while_planning_costs_itself_alone(monkeypatch):
+    def breaks(spec, profile, seed):
+        raise RuntimeError("no plan")
+
+    monkeypatch.setattr(find_check("layouts"), "plan", breaks)
+    record = verify_spec(kernels.spec_of(kernels.right), QUICK, backend=NumpyBackend())
+    verdicts = {check.name: (check.status, check.message) for check in record.checks}
+    assert verdicts["layouts"] == (Verdict.ERROR, "the check itself failed: RuntimeError: no plan")
+    assert verdicts["accuracy"][0] is Verdict.PASSED
+    assert record.status is Verdict.ERROR

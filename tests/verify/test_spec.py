@@ -221,3 +221,26 @@ def test_public_names():
 
     for name in ("Dim", "In", "Out", "InOut", "Index", "Scalar", "Flag", "KernelSpec", "Precision"):
         assert hasattr(refkit.verify, name)
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        (lambda x: x * 1j, "the reference returned complex128 for output 'y'"),
+        (lambda x: x.astype(object), "the reference returned object for output 'y'"),
+        (lambda x: x.astype(str), "the reference returned <U32 for output 'y'"),
+        (lambda x: x * np.random.default_rng().random(), "the reference gives other values of 'y'"),
+    ],
+)
+def test_a_reference_that_cannot_be_compared_with(reference, words):
+    spec = KernelSpec(launch=lambda x, y: None, reference=reference, args={"x": In(R), "y": Out(R)})
+    with pytest.raises(SpecError, match=f"{__file__}:\\d+: {words}"):
+        spec.check_reference()
+
+
+def test_a_reference_may_write_to_its_arguments_and_give_nan():
+    def reference(x):
+        x += 1
+        return x * np.nan
+
+    KernelSpec(launch=lambda x, y: None, reference=reference, args={"x": In(R), "y": Out(R)}).check_reference()

@@ -2,40 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-import sysconfig
 import traceback
 from pathlib import Path
 
 from refkit.verify.backends import LaunchFault
+from refkit.verify.errors import PACKAGE, is_users
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _FILE_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _AT_LINE = re.compile(r" at (\S.*?) \((\d+)\)")
 _NOISE = re.compile(r"^(Failed in \w+ mode pipeline.*|During: .*|-+%<-+.*)$")
 
-_OUR_FOLDER = Path(__file__).resolve().parents[2]
-_OUR_PARTS = tuple(str(_OUR_FOLDER / part) for part in ("verify", "refkit/cpu", "refkit/numerics", "refkit/verify"))
 _COMPILER = "numba/cuda/core/compiler_machinery.py"
 """The file of numba-cuda that runs the passes of a compilation."""
-_EXECUTOR = str(_OUR_FOLDER / "refkit" / "cpu")
-_LIBRARIES = (sysconfig.get_paths()["stdlib"], sysconfig.get_paths()["purelib"], sysconfig.get_paths()["platlib"])
-
-
-def is_users(filename: str) -> bool:
-    """True where `filename` is neither Python's, nor an installed package's, nor a part of refkit that runs kernels.
-
-    The kernels, the launchers and the specs of refkit itself count as the user's: they are what is under test.
-    """
-    path = str(Path(filename).resolve()) if not filename.startswith("<") else filename
-    if path.startswith("<"):
-        return False
-    if path.startswith(str(_OUR_FOLDER / "verify" / "specs")):
-        return True
-    if "cuda_kernels" in Path(path).parts:
-        return True
-    return not path.startswith(_OUR_PARTS + _LIBRARIES)
+_EXECUTOR = os.path.join(PACKAGE, "cpu") + os.sep
 
 
 def user_location(error: BaseException) -> str:

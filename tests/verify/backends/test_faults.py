@@ -62,10 +62,14 @@ def test_whose_code_it_is(path, users):
 
 
 def test_refkits_own_kernels_and_specs_are_what_is_tested():
+    from refkit import numerics
     from refkit.cuda_kernels import linear
+    from refkit.reference import linear as reference
     from refkit.verify.specs import linear as specs
 
     assert faults.is_users(linear.__file__)
+    assert faults.is_users(reference.__file__)
+    assert not faults.is_users(numerics.__file__)
     assert faults.is_users(specs.__file__)
 
 
