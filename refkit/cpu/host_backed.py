@@ -139,7 +139,8 @@ def memory_for(
     block = memory.find(address)
     if block is None:
         raise ValueError(
-            f"address {address:#x} is not device memory of the CPU executor; copy the array to the host first"
+            f"address {address:#x} is not device memory of the CPU executor: it has been freed, or lies on another "
+            "device; copy the array to the host first"
         )
     offset = address - block.ctypes.data
     if offset < before or offset + after > block.nbytes:

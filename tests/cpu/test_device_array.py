@@ -5,9 +5,10 @@ import gc
 import ml_dtypes
 import numpy as np
 import pytest
+from numba import cuda
 from numba.cuda.cudadrv.devicearray import DeviceNDArray, DeviceNDArrayBase, is_cuda_ndarray
 
-from refkit.cpu import DeviceArray, DeviceRecord, memory
+from refkit.cpu import DeviceArray, DeviceRecord, emulate, memory
 from refkit.cpu.transfers import auto_device, from_interface
 
 
@@ -362,3 +363,21 @@ def test_packed_and_aligned_records_of_one_layout_have_types_of_their_own():
     packed, aligned = (DeviceArray.copy_of(np.zeros(1, np.dtype(fields, align=align))) for align in (False, True))
     assert not packed._numba_type_.dtype.aligned
     assert aligned._numba_type_.dtype.aligned
+
+
+class OldInterface:
+    """What another library may keep of an array: its address, and not the array."""
+
+    def __init__(self, array):
+        self.__cuda_array_interface__ = dict(array.__cuda_array_interface__)
+
+
+def test_memory_that_has_been_freed_is_refused():
+    with emulate():
+        array = cuda.to_device(np.arange(64, dtype=np.float32))
+        old = OldInterface(array)
+        assert cuda.as_cuda_array(old)[5] == 5
+        del array
+        gc.collect()
+        with pytest.raises(ValueError, match="has been freed"):
+            cuda.as_cuda_array(old)
