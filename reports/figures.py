@@ -10,6 +10,7 @@ import numpy as np
 from refkit.reports.drawing import Drawing, Sheet, decades, power_label, shorten
 from refkit.reports.model import CaseView, CheckView, KernelView, WorstView
 from refkit.reports.values import counted, exceeds, plain, severity
+from refkit.reports.values import ratio as shown_ratio
 
 CASES_DRAWN = 240
 _ALWAYS_DRAWN = 60
@@ -68,7 +69,9 @@ def errors_figure(kernel: KernelView, width: int = 460) -> Drawing | None:
         worst = max((case.ratio for case in cases), key=severity)
         y = top + row * i
         sheet.text(0, y + row / 2, shorten(check.name, 20), colour="bad" if check.fails else "ink")
-        sheet.text(width - 4, y + row / 2, plain(worst), colour="bad" if exceeds(worst) else "muted", align="right")
+        sheet.text(
+            width - 4, y + row / 2, shown_ratio(worst), colour="bad" if exceeds(worst) else "muted", align="right"
+        )
         for j, case in _thinned(cases):
             spread = 0.5 if len(cases) == 1 else j / (len(cases) - 1)
             (bad if exceeds(case.ratio) else good).append((place(case.ratio or 0.0), y + 4 + (row - 8) * spread))
@@ -223,7 +226,7 @@ def _errors_alt(rows: list[tuple[CheckView, list[CaseView]]]) -> str:
         over = sum(exceeds(ratio) for ratio in ratios)
         parts.append(
             f"{check.name}: {counted(len(cases), 'case')}, median {plain(ratios[len(ratios) // 2])}, "
-            f"worst {plain(ratios[-1])}, {over:,} above 1"
+            f"worst {shown_ratio(ratios[-1])}, {over:,} above 1"
         )
     return "Error divided by allowed error. " + "; ".join(parts) + "."
 

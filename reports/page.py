@@ -147,6 +147,7 @@ def _environment() -> Environment:
     environment.filters.update(
         breakable=_breakable,
         plain=values.plain,
+        ratio=values.ratio,
         exact=values.exact,
         seconds=values.seconds,
         text=values.text,

@@ -78,6 +78,11 @@ def plain(value: float | None) -> str:
     return f"{value:.2g}"
 
 
+def ratio(value: float | None) -> str:
+    """An error over the allowed error; what holds is below 1 and is never shown as 1."""
+    return ">0.99" if value is not None and 0.995 <= value < 1 else plain(value)
+
+
 def exact(value: float | None) -> str:
     """A number with the nine digits that tell two float32 values apart."""
     if value is None:

@@ -14,6 +14,7 @@ import pytest
 
 from refkit.records import CaseRecord, CheckRecord, KernelRecord, RunRecord, SourceFinding, Verdict, WorstRecord
 from refkit.reports import ReportError, write
+from refkit.reports.reading import read_run
 from tests.reports.pages import parse
 from tests.reports.synthetic import synthetic_run
 
@@ -377,3 +378,12 @@ def _pixels(data: bytes) -> tuple[int, int, bytes]:
         at += 12 + length
     width, height = struct.unpack(">II", header[:8])
     return width, height, zlib.decompress(body)
+
+
+def test_the_sensitivity_of_a_kernel_is_that_of_accuracy_as_in_the_terminal(run):
+    changed = deepcopy(run)
+    (kernel, *_) = changed["kernels"]
+    for number, check in enumerate(kernel["checks"]):
+        check["sensitivity"] = 3e-7 if check["name"] == "accuracy" else 10.0**-number
+    view = next(each for each in read_run(changed).kernels if each.name == kernel["name"])
+    assert view.sensitivity == 3e-7

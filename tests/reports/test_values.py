@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from refkit.reports.values import exceeds, number, plain, seconds, severity, text
+from refkit.reports.values import exceeds, number, plain, ratio, seconds, severity, text
 
 
 @pytest.mark.parametrize(
@@ -62,3 +62,8 @@ def test_text_of_objects_and_lists():
 )
 def test_seconds(value, shown):
     assert seconds(value) == shown
+
+
+def test_a_ratio_below_one_is_not_shown_as_one():
+    shown = [ratio(value) for value in (None, 0.994, 0.9951, 0.99999, 1.0, 1.2, math.inf)]
+    assert shown == ["–", "0.994", ">0.99", ">0.99", "1", "1.2", "∞"]

@@ -160,7 +160,7 @@ def counted(number: int, noun: str) -> str:
 
 def _ratio(value: float | None) -> str:
     # What holds is below 1 and must not be shown as 1.
-    return ">0.99" if value is not None and 0.99 < value < 1 else _figure(value)
+    return ">0.99" if value is not None and 0.995 <= value < 1 else _figure(value)
 
 
 def _figure(value: float | None) -> str:
