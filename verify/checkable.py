@@ -38,16 +38,18 @@ class CheckableCase:
         Judged are the outputs (by equality for `values="integers"`, else by the error model), guard bands, unchanged
         inputs, unwritten elements, a second launch, other orders of threads, and accumulation for an `InOut`.
         """
+        __tracebackhide__ = True  # pytest shows the user's own frames
         from refkit.verify.case_run import CaseRun
         from refkit.verify.checks import find_check
+        from refkit.verify.describe import describe_case
 
         opened = _open(check_backend(backend))
         with opened.active():
-            run = CaseRun(self.spec, self.case, opened)
+            run, described = CaseRun(self.spec, self.case, opened), describe_case(self.case)
             for name in _checks_of(self.spec, self.case):
                 for finding in find_check(name).examine(run).findings:
                     cause = f" ({finding.diagnosis})" if finding.diagnosis else ""
-                    raise CheckFailed(f"{self.spec.name}: {finding.check}: {finding.message}{cause}; {self.case}")
+                    raise CheckFailed(f"{self.spec.name}: {finding.check}: {finding.message}{cause} [{described}]")
 
 
 def _checks_of(spec: KernelSpec, case: Case) -> Iterator[str]:
@@ -103,6 +105,7 @@ def as_test(spec: KernelSpec, *, backend: str, cases: int, seed: int) -> Callabl
     check_backend(backend)
 
     def test() -> None:
+        __tracebackhide__ = True  # pytest shows the text of `CheckFailed`, not this function
         record = verify(spec, backend=backend, cases=cases, seed=seed)
         if record.status is Verdict.SKIPPED:
             raise unittest.SkipTest(record.message or f"{spec.name}: every check was skipped")
