@@ -5,6 +5,7 @@ No GPU, driver or NVVM is needed: the frontend stops at IR text. Another fronten
 
 import contextlib
 import functools
+import gc
 import hashlib
 import warnings
 from collections.abc import Callable, Iterator
@@ -139,6 +140,18 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """No cyclic garbage collection meanwhile: the frontend makes many objects that live, and each pass visits all."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 @global_compiler_lock
 def kernel_ir(
     function: Callable[..., None],
@@ -157,7 +170,12 @@ def kernel_ir(
     """
     signature = types.void(*argument_types)
     arguments, return_type = sigutils.normalize_signature(signature)
-    with without_driver(bounds=bounds), _bounds_calls() if bounds else contextlib.nullcontext(), _quiet():
+    with (
+        _without_collections(),
+        without_driver(bounds=bounds),
+        _bounds_calls() if bounds else contextlib.nullcontext(),
+        _quiet(),
+    ):
         nvvm_options = {"fastmath": fastmath, "opt": 3}
         compiled = functools.partial(
             compiler.compile_cuda,
@@ -192,7 +210,7 @@ def kernel_ir(
 
 def device_function_ir(function: Callable[..., Any], signature: Any, name: str) -> tuple[str, ...]:
     """Compiles a device function under a C name; the runtime is built so."""
-    with without_driver():
+    with _without_collections(), without_driver():
         library, _ = compiler._compile_pyfunc_with_fixup(
             function, signature, device=True, abi="c", abi_info={"abi_name": name}, cc=COMPUTE_CAPABILITY
         )
