@@ -70,7 +70,8 @@ def file_name(failing: FailingCase) -> str:
     """The file's name: kernel, check, and a digest of what decides the launch, so that the same case is one file."""
     what = json.dumps([failing.target, failing.name, failing.check, failing.case.to_json()], sort_keys=True)
     digest = hashlib.sha256(what.encode()).hexdigest()[:10]
-    stem = re.sub(r"[^\w.-]+", "_", f"{failing.name}-{failing.check}")
+    # Every file system takes such a name, whatever its encoding and its limit.
+    stem = re.sub(r"[^\w.-]+", "_", f"{failing.name[:80]}-{failing.check}", flags=re.ASCII)
     return f"{stem}-{digest}.json"
 
 
@@ -94,7 +95,7 @@ def try_to_save(failing: FailingCase, folder: Path) -> str:
     """The path of the file written into `folder`; '' where it cannot be written: a fault found counts without it."""
     try:
         return str(save(failing, folder))
-    except OSError:
+    except (OSError, UnicodeError):
         return ""
 
 

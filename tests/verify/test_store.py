@@ -102,3 +102,10 @@ def test_a_folder_that_cannot_be_made_is_known_before_and_costs_nothing(tmp_path
     assert try_to_save(failing(), tmp_path / "file" / "cases") == ""
     assert can_save(tmp_path / "new" / "folder")
     assert load(Path(try_to_save(failing(), tmp_path / "new" / "folder"))) == failing()
+
+
+def test_the_name_of_a_case_file_fits_every_file_system(tmp_path):
+    path = save(failing(name="größe" * 100), tmp_path)
+    assert path.name.isascii()
+    assert len(path.name) < 120
+    assert load(path).name == "größe" * 100
