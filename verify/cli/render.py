@@ -180,12 +180,20 @@ def print_listing(kernels: Sequence[Mapping[str, Any]], checks: Sequence[Mapping
     """The tables of `list`."""
     out = console()
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("kernel", "operator", "direction", "precision", "deterministic", "checks"):
+    # A narrow terminal shows whole names rather than every column.
+    headings = ["kernel", "direction", "precision"]
+    if out.width >= 100:
+        headings += ["operator", "deterministic", "checks"]
+    for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in kernels:
-        promised = "yes" if row["deterministic"] else "no"
-        cells = (row["name"], row["operator"], row["direction"], row["precision"], promised, str(len(row["checks"])))
-        table.add_row(*map(Text, cells))
+        cells = {
+            **row,
+            "kernel": row["name"],
+            "deterministic": "yes" if row["deterministic"] else "no",
+            "checks": str(len(row["checks"])),
+        }
+        table.add_row(*(Text(cells[heading]) for heading in headings))
     out.print(table)
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("check")

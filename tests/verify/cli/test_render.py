@@ -108,3 +108,16 @@ def test_a_ratio_below_one_is_not_shown_as_one():
 
 def test_one_of_a_thing_is_one_thing():
     assert [render.counted(number, "case") for number in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_listing_keeps_names_whole(monkeypatch, width):
+    out = io.StringIO()
+    monkeypatch.setattr(render, "console", lambda: Console(file=out, width=width, highlight=False))
+    row = {"operator": "layer_norm", "direction": "backward", "precision": "bfloat16 -> float32", "checks": ["a", "b"]}
+    name = "layer_norm_dgamma_dbeta_two_stage_bf16"
+    render.print_listing([{**row, "name": name, "deterministic": False}], [{"name": "a", "summary": "what a does"}])
+    lines = out.getvalue().splitlines()
+    assert name in lines[1]
+    assert "bfloat16 -> float32" in lines[1]
+    assert ("deterministic" in lines[0]) == (width == 160)
