@@ -36,7 +36,7 @@ class Profile:
 
 PROFILES = {
     "quick": Profile(
-        "quick", cases=40, variants=2, schedules=2, budget=Budget(2**14, 2**17), shrink_seconds=10.0, sanitize=False
+        "quick", cases=34, variants=1, schedules=2, budget=Budget(2**14, 2**17), shrink_seconds=10.0, sanitize=False
     ),
     "standard": Profile("standard", cases=150, variants=8, schedules=3, budget=Budget(), shrink_seconds=20.0),
     "deep": Profile("deep", cases=1500, variants=100, schedules=8, budget=Budget(2**20, 2**25), shrink_seconds=60.0),
