@@ -84,6 +84,15 @@ def load_target(text: str) -> dict[str, KernelSpec]:
     return {name: found[name]}
 
 
+def find_spec(target: str, name: str) -> KernelSpec:
+    """The spec `name` of `target`, or of the shipped ones where `target` is empty; raises `TargetError` or
+    `SpecError`."""
+    specs = load_target(target) if target else shipped()
+    if name not in specs:
+        raise TargetError(f"{target or 'refkit'} has no spec named {name!r}; it has {', '.join(sorted(specs))}")
+    return specs[name]
+
+
 @contextmanager
 def import_context() -> Iterator[None]:
     """Where targets are imported: with emulation on a machine without a GPU, so that eagerly typed kernels import.

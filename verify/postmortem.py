@@ -34,7 +34,8 @@ def as_findings(target: str, name: str, case: Mapping[str, Any]) -> list[tuple[s
 def _sanitized(target: str, name: str, case: Mapping[str, Any]) -> tuple[str, str]:
     from refkit.verify.backends.cpu import CpuBackend
     from refkit.verify.case import Case
-    from refkit.verify.runner import examine_case, find_spec
+    from refkit.verify.discovery import find_spec
+    from refkit.verify.runner import examine_case
 
     backend = CpuBackend()
     with backend.active():

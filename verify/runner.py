@@ -25,6 +25,7 @@ from refkit.verify.case import Case
 from refkit.verify.case_run import CaseRun
 from refkit.verify.checks import Check, Plan, all_checks, find_check
 from refkit.verify.describe import describe_case, precision_label
+from refkit.verify.discovery import find_spec
 from refkit.verify.drawing import seed_of
 from refkit.verify.economy import Variant, economise
 from refkit.verify.errors import SpecError
@@ -74,18 +75,6 @@ def verify_target(task: Task, options: Options, on_event: Listener) -> KernelDon
         spec = find_spec(task.target, task.name)
         run = _KernelRun(replace(spec, name=task.name), options, on_event, backend)
         return KernelDone(run.record(), broken=run.broken)
-
-
-def find_spec(target: str, name: str) -> KernelSpec:
-    """The spec `name` of `target`, or of the shipped ones where `target` is empty; raises `TargetError` or
-    `SpecError`."""
-    from refkit.verify.discovery import load_target, shipped
-    from refkit.verify.errors import TargetError
-
-    specs = load_target(target) if target else shipped()
-    if name not in specs:
-        raise TargetError(f"{target or 'refkit'} has no spec named {name!r}; it has {', '.join(sorted(specs))}")
-    return specs[name]
 
 
 def examine_case(spec: KernelSpec, case: Case, backend: Backend, check: str = "accuracy") -> Examination:

@@ -66,7 +66,8 @@ def again(path: Path, backend: str) -> Replay:
     from refkit.verify.backends import open_backend
     from refkit.verify.checks import find_check
     from refkit.verify.cli import CommandError
-    from refkit.verify.runner import examine_case, find_spec
+    from refkit.verify.discovery import find_spec
+    from refkit.verify.runner import examine_case
 
     failing = store.load(path)
     opened = open_backend(backend)
