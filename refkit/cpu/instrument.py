@@ -12,9 +12,11 @@ from .debug_lines import Lines
 from .faults import Unsupported
 
 _NAME = r'(?:"[^"]*"|[-\w$.]+)'
-_LOAD = re.compile(rf"^\s+%({_NAME}) = load (?:atomic )?(?:volatile )?(?P<type>[^,]+), ptr (?P<pointer>[%@]{_NAME})")
+_LOAD = re.compile(
+    rf"^\s+%({_NAME}) = load (?:atomic )?(?:volatile )?(?P<type>\{{[^}}]*\}}|[^,]+), ptr (?P<pointer>[%@]{_NAME})"
+)
 _STORE = re.compile(
-    r"^\s+store (?:atomic )?(?:volatile )?(?P<type>\S+|<[^>]*>|\[[^\]]*\]|\{[^}]*\}) [^\n]*?, "
+    r"^\s+store (?:atomic )?(?:volatile )?(?P<type><[^>]*>|\[[^%]*\]|\{[^}]*\}|\S+) [^\n]*?, "
     rf"ptr (?P<pointer>[%@]{_NAME})"
 )
 _RMW = re.compile(rf"^\s+%({_NAME}) = atomicrmw (?:volatile )?\w+ ptr (?P<pointer>[%@]{_NAME}), (?P<type>\w+) ")
