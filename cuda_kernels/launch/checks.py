@@ -1,36 +1,15 @@
-"""What launchers do before a launch: check shapes, divide work into blocks, make views, stand in for absent arrays."""
+"""Checks of launch sizes, each one line that names the value and what was expected."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numba import cuda
-from numba.cuda.cudadrv import devicearray
-
-FLOAT32 = np.dtype(np.float32)
+from .declarations import FLOAT32
 
 
 def ceil_div(count: int, size: int) -> int:
     """The number of blocks of `size` that cover `count` items."""
     return -(-count // size)
-
-
-def transposed(array: Any) -> Any:
-    """A view of a two-dimensional device array with its axes exchanged; no element is copied.
-
-    Numba's own `.T` of a device array launches a copying kernel, hence the view is built from the strides here.
-    """
-    numba_array: Any = getattr(devicearray, "DeviceNDArray", None)
-    if numba_array is None or not isinstance(array, numba_array):
-        return array.T  # Numba's simulator, where it is a view
-    shape, strides = array.shape[::-1], array.strides[::-1]
-    return type(array)(shape, strides, array.dtype, stream=array.stream, gpu_data=array.gpu_data)
-
-
-def present_or_empty(array: Any | None, dtype: Any) -> Any:
-    """`array` itself, or an array of no elements where there is none, so that a kernel keeps one signature."""
-    return cuda.device_array(0, dtype) if array is None else array
 
 
 def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:

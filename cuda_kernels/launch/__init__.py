@@ -1,0 +1,29 @@
+"""What launchers share: the decorator that checks arrays before a launch, declarations of arrays, views, checks."""
+
+from __future__ import annotations
+
+from .checks import ceil_div, check_block, check_float32, check_multiple, check_shape
+from .declarations import FLOAT32, FLOATS, INTEGERS, ArrayArgument, add_into, read, update, write
+from .launcher import launcher
+from .streams import as_stream
+from .views import present_or_empty, transposed
+
+__all__ = [
+    "FLOAT32",
+    "FLOATS",
+    "INTEGERS",
+    "ArrayArgument",
+    "add_into",
+    "as_stream",
+    "ceil_div",
+    "check_block",
+    "check_float32",
+    "check_multiple",
+    "check_shape",
+    "launcher",
+    "present_or_empty",
+    "read",
+    "transposed",
+    "update",
+    "write",
+]
