@@ -25,7 +25,7 @@ from typing import Any
 from numba import cuda, float32
 
 from . import gemm
-from .launch import FLOAT32, ceil_div, check_float32, check_shape, transposed
+from .launch import FLOAT32, add_into, ceil_div, launcher, read, transposed, write
 
 COLUMNS = 32  # columns of dy per block: one warp reads 32 neighbouring elements of a row
 
@@ -64,43 +64,25 @@ def linear_db_factory(block_rows: int) -> Any:
     return linear_db_kernel
 
 
-def _check_forward(x: Any, w: Any, b: Any | None, y: Any) -> None:
-    (T, K), N = x.shape, w.shape[1]
-    check_shape("w", w, (K, N))
-    check_shape("b", b, (N,))
-    check_shape("y", y, (T, N))
+_forward = launcher(x=read("T", "K"), w=read("K", "N"), b=read("N", optional=True), y=write("T", "N"))
+_backward_x = launcher(dy=read("T", "N"), w=read("K", "N"), dx=write("T", "K"))
+_backward_w = launcher(x=read("T", "K"), dy=read("T", "N"), dw=add_into("K", "N"))
+_backward_b = launcher(dy=read("T", "N"), db=add_into("N"))
 
 
-def _check_dx(dy: Any, w: Any, dx: Any) -> None:
-    (T, N), K = dy.shape, w.shape[0]
-    check_shape("w", w, (K, N))
-    check_shape("dx", dx, (T, K))
-
-
-def _check_dw(x: Any, dy: Any, dw: Any) -> None:
-    (T, K), N = x.shape, dy.shape[1]
-    check_shape("dy", dy, (T, N))
-    check_shape("dw", dw, (K, N))
-    check_float32("dw", dw)
-
-
-def _check_db(dy: Any, db: Any) -> None:
-    check_shape("db", db, (dy.shape[1],))
-    check_float32("db", db)
-
-
-def linear_naive(x: Any, w: Any, b: Any | None, y: Any) -> None:
+@_forward
+def linear_naive(x: Any, w: Any, b: Any | None, y: Any, *, stream: Any = None) -> None:
     """Writes y (T, N) = x (T, K) w (K, N) + b (N,), one thread per element."""
-    _check_forward(x, w, b, y)
-    gemm.launch_naive_gemm(gemm.store, x, w, y, bias=b)
+    gemm.launch_naive_gemm(gemm.store, x, w, y, bias=b, stream=stream)
 
 
-def linear_tiled(x: Any, w: Any, b: Any | None, y: Any, tile: int = 16) -> None:
+@_forward
+def linear_tiled(x: Any, w: Any, b: Any | None, y: Any, tile: int = 16, *, stream: Any = None) -> None:
     """Writes y (T, N) = x (T, K) w (K, N) + b (N,) through tile x tile pieces in shared memory."""
-    _check_forward(x, w, b, y)
-    gemm.launch_tiled_gemm(gemm.store, x, w, y, tile, bias=b)
+    gemm.launch_tiled_gemm(gemm.store, x, w, y, tile, bias=b, stream=stream)
 
 
+@_forward
 def linear_register_tiled(
     x: Any,
     w: Any,
@@ -111,25 +93,27 @@ def linear_register_tiled(
     block_k: int = 8,
     thread_m: int = 8,
     thread_n: int = 8,
+    *,
+    stream: Any = None,
 ) -> None:
     """Writes y (T, N) = x (T, K) w (K, N) + b (N,) with thread_m x thread_n elements per thread."""
-    _check_forward(x, w, b, y)
     tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
-    gemm.launch_register_tiled_gemm(gemm.store, x, w, y, tiles, bias=b)
+    gemm.launch_register_tiled_gemm(gemm.store, x, w, y, tiles, bias=b, stream=stream)
 
 
-def linear_dx_naive(dy: Any, w: Any, dx: Any) -> None:
+@_backward_x
+def linear_dx_naive(dy: Any, w: Any, dx: Any, *, stream: Any = None) -> None:
     """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), one thread per element."""
-    _check_dx(dy, w, dx)
-    gemm.launch_naive_gemm(gemm.store, dy, transposed(w), dx)
+    gemm.launch_naive_gemm(gemm.store, dy, transposed(w), dx, stream=stream)
 
 
-def linear_dx_tiled(dy: Any, w: Any, dx: Any, tile: int = 16) -> None:
+@_backward_x
+def linear_dx_tiled(dy: Any, w: Any, dx: Any, tile: int = 16, *, stream: Any = None) -> None:
     """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), through shared memory."""
-    _check_dx(dy, w, dx)
-    gemm.launch_tiled_gemm(gemm.store, dy, transposed(w), dx, tile)
+    gemm.launch_tiled_gemm(gemm.store, dy, transposed(w), dx, tile, stream=stream)
 
 
+@_backward_x
 def linear_dx_register_tiled(
     dy: Any,
     w: Any,
@@ -139,25 +123,27 @@ def linear_dx_register_tiled(
     block_k: int = 8,
     thread_m: int = 8,
     thread_n: int = 8,
+    *,
+    stream: Any = None,
 ) -> None:
     """Writes dx (T, K) = dy (T, N) w^T, with w (K, N), with thread_m x thread_n elements per thread."""
-    _check_dx(dy, w, dx)
     tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
-    gemm.launch_register_tiled_gemm(gemm.store, dy, transposed(w), dx, tiles)
+    gemm.launch_register_tiled_gemm(gemm.store, dy, transposed(w), dx, tiles, stream=stream)
 
 
-def linear_dw_naive(x: Any, dy: Any, dw: Any) -> None:
+@_backward_w
+def linear_dw_naive(x: Any, dy: Any, dw: Any, *, stream: Any = None) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N), with x (T, K) and dy (T, N), one thread per element."""
-    _check_dw(x, dy, dw)
-    gemm.launch_naive_gemm(gemm.accumulate, transposed(x), dy, dw)
+    gemm.launch_naive_gemm(gemm.accumulate, transposed(x), dy, dw, stream=stream)
 
 
-def linear_dw_tiled(x: Any, dy: Any, dw: Any, tile: int = 16) -> None:
+@_backward_w
+def linear_dw_tiled(x: Any, dy: Any, dw: Any, tile: int = 16, *, stream: Any = None) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N), through shared memory."""
-    _check_dw(x, dy, dw)
-    gemm.launch_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tile)
+    gemm.launch_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tile, stream=stream)
 
 
+@_backward_w
 def linear_dw_register_tiled(
     x: Any,
     dy: Any,
@@ -167,13 +153,15 @@ def linear_dw_register_tiled(
     block_k: int = 8,
     thread_m: int = 8,
     thread_n: int = 8,
+    *,
+    stream: Any = None,
 ) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N) in one pass over T."""
-    _check_dw(x, dy, dw)
     tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
-    gemm.launch_register_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tiles)
+    gemm.launch_register_tiled_gemm(gemm.accumulate, transposed(x), dy, dw, tiles, stream=stream)
 
 
+@_backward_w
 def linear_dw_split_k_atomic(
     x: Any,
     dy: Any,
@@ -184,13 +172,17 @@ def linear_dw_split_k_atomic(
     block_k: int = 8,
     thread_m: int = 8,
     thread_n: int = 8,
+    *,
+    stream: Any = None,
 ) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N); T is cut into split_k parts, added by atomics in any order."""
-    _check_dw(x, dy, dw)
     tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
-    gemm.launch_register_tiled_gemm(gemm.accumulate_atomically, transposed(x), dy, dw, tiles, split_k=split_k)
+    gemm.launch_register_tiled_gemm(
+        gemm.accumulate_atomically, transposed(x), dy, dw, tiles, split_k=split_k, stream=stream
+    )
 
 
+@_backward_w
 def linear_dw_split_k_workspace(
     x: Any,
     dy: Any,
@@ -201,28 +193,31 @@ def linear_dw_split_k_workspace(
     block_k: int = 8,
     thread_m: int = 8,
     thread_n: int = 8,
+    *,
+    stream: Any = None,
 ) -> None:
     """Adds x^T dy to the float32 buffer dw (K, N), bit for bit repeatable; split_k K N floats of scratch."""
-    _check_dw(x, dy, dw)
     if 0 in dw.shape:
         return
-    partials = cuda.device_array((split_k, *dw.shape), FLOAT32)
+    partials = cuda.device_array((split_k, *dw.shape), FLOAT32, stream=stream)
     tiles = gemm.Tiles(block_m, block_n, block_k, thread_m, thread_n)
-    gemm.launch_register_tiled_gemm(gemm.store_partial, transposed(x), dy, partials, tiles, split_k=split_k)
-    gemm.launch_add_partials(partials, dw)
+    gemm.launch_register_tiled_gemm(
+        gemm.store_partial, transposed(x), dy, partials, tiles, split_k=split_k, stream=stream
+    )
+    gemm.launch_add_partials(partials, dw, stream=stream)
 
 
-def linear_db_naive(dy: Any, db: Any) -> None:
+@_backward_b
+def linear_db_naive(dy: Any, db: Any, *, stream: Any = None) -> None:
     """Adds the column sums of dy (T, N) to the float32 buffer db (N,), one thread per column."""
-    _check_db(dy, db)
     if db.shape[0]:
-        linear_db_naive_kernel[ceil_div(db.shape[0], gemm.NAIVE_BLOCK), gemm.NAIVE_BLOCK](dy, db)
+        linear_db_naive_kernel[ceil_div(db.shape[0], gemm.NAIVE_BLOCK), gemm.NAIVE_BLOCK, stream](dy, db)
 
 
-def linear_db(dy: Any, db: Any, block_rows: int = 8) -> None:
+@_backward_b
+def linear_db(dy: Any, db: Any, block_rows: int = 8, *, stream: Any = None) -> None:
     """Adds the column sums of dy (T, N) to the float32 buffer db (N,), block_rows (at most 32) rows at a time."""
-    _check_db(dy, db)
     if not 1 <= block_rows <= 32:
         raise ValueError(f"block_rows={block_rows} must lie between 1 and 32: a block has 32 * block_rows threads")
     if db.shape[0]:
-        linear_db_factory(block_rows)[ceil_div(db.shape[0], COLUMNS), (COLUMNS, block_rows)](dy, db)
+        linear_db_factory(block_rows)[ceil_div(db.shape[0], COLUMNS), (COLUMNS, block_rows), stream](dy, db)

@@ -31,7 +31,7 @@ DW = [
 ]
 DB = [kernels.linear_db_naive, partial(kernels.linear_db, block_rows=3)]
 SHAPES = [(1, 1, 1), (17, 9, 33), (5, 40, 7)]  # (T, K, N)
-DTYPES = [np.float32, ml_dtypes.bfloat16]
+DTYPES = [np.float32, ml_dtypes.bfloat16, np.float16]
 
 
 def name(launch):
@@ -43,7 +43,7 @@ def each(launchers):
 
 
 def integers(*shape, dtype=np.float32, seed=0):
-    """Integers so small that bfloat16 holds them and float32 holds every sum of their products."""
+    """Integers so small that 16-bit formats hold them and float32 holds every sum of their products."""
     return np.random.default_rng((seed, *shape)).integers(-3, 4, shape).astype(dtype)
 
 
@@ -176,7 +176,7 @@ def test_a_transposed_view_shares_its_memory():
 
 def test_wrong_arguments_are_named(put):
     x, w = put(integers(4, 3)), put(integers(5, 2))
-    with pytest.raises(ValueError, match=r"w has shape \(5, 2\), expected \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"linear_naive: w has shape \(5, 2\), expected \(3, N\).*K = 3 in x"):
         kernels.linear_naive(x, w, None, empty(4, 2))
     with pytest.raises(TypeError, match="dw has dtype bfloat16, expected float32"):
         kernels.linear_dw_naive(x, put(integers(4, 2)), empty(3, 2, dtype=ml_dtypes.bfloat16))
