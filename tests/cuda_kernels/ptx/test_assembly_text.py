@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from numba import cuda
 from numba.cuda import types
 
 from refkit.cpu import frontend
@@ -35,6 +36,10 @@ def everything_else(f, u, h, i):
     ptx.cp_async_ca_zfill(at, place, 8, 3)
     ptx.cp_async_cg(at, place)
     ptx.cp_async_cg_zfill(at, ptx.generic_address(f, i), 3)
+    ptx.cp_async_ca_prefetch(at, place, 8, 64)
+    ptx.cp_async_cg_prefetch(at, place, 256)
+    ptx.cp_async_ca_hint(at, place, 4, ptx.createpolicy_evict_first() | ptx.createpolicy_evict_normal())
+    ptx.cp_async_cg_hint(at, place, ptx.createpolicy_evict_last())
     ptx.cp_async_commit_group()
     ptx.cp_async_wait_group(2)
     ptx.cp_async_wait_all()
@@ -44,11 +49,41 @@ def everything_else(f, u, h, i):
     h[0] = ptx.cvt_rn_e4m3x2(f[0], f[1])
     h[1] = ptx.cvt_rn_e5m2x2(f[0], f[1])
     u[3] = ptx.cvt_f16x2_e4m3x2(h[0]) + ptx.cvt_f16x2_e5m2x2(h[1])
+    u[5] = ptx.cvt_rn_tf32(f[0]) + ptx.cvt_rz_tf32(f[1])
+    u[6] = ptx.cvt_rz_bf16x2(f[0], f[1]) + ptx.cvt_rz_f16x2(f[0], f[1])
+    u[7] = ptx.cvt_rn_relu_bf16x2(f[0], f[1]) + ptx.cvt_rn_relu_f16x2(f[0], f[1])
+    h[2] = ptx.cvt_rn_e4m3x2_f16x2(u[0]) + ptx.cvt_rn_e5m2x2_f16x2(u[1])
     u[4] = ptx.prmt(u[0], u[1], u[2]) + ptx.lop3(u[0], u[1], u[2], 0xE8)
     ptx.st_global_v4_f32(f, i, ptx.ld_global_v4_f32(f, i))
     ptx.st_shared_v4_f32(f, i, ptx.ld_shared_v4_f32(f, i))
     ptx.st_global_v4_u32(u, i, ptx.ld_global_v4_u32(u, i))
     ptx.st_shared_v4_u32(u, i, ptx.ld_shared_v4_u32(u, i))
+    cached_floats(f, i)
+    cached_words(u, i)
+
+
+@cuda.jit(device=True)
+def cached_floats(f, i):
+    """Loads and stores with a cache operator, on float32."""
+    ptx.st_global_wb_v4_f32(f, i, ptx.ld_global_ca_v4_f32(f, i))
+    ptx.st_global_cg_v4_f32(f, i, ptx.ld_global_cg_v4_f32(f, i))
+    ptx.st_global_cs_v4_f32(f, i, ptx.ld_global_cs_v4_f32(f, i))
+    ptx.st_global_wt_v4_f32(f, i, ptx.ld_global_lu_v4_f32(f, i))
+    ptx.st_global_wb_v4_f32(f, i, ptx.ld_global_cv_v4_f32(f, i))
+    ptx.st_global_wb_v4_f32(f, i, ptx.ld_global_nc_v4_f32(f, i))
+    ptx.st_global_wb_v4_f32(f, i, ptx.ld_global_no_allocate_v4_f32(f, i))
+
+
+@cuda.jit(device=True)
+def cached_words(u, i):
+    """The same on words."""
+    ptx.st_global_wb_v4_u32(u, i, ptx.ld_global_ca_v4_u32(u, i))
+    ptx.st_global_cg_v4_u32(u, i, ptx.ld_global_cg_v4_u32(u, i))
+    ptx.st_global_cs_v4_u32(u, i, ptx.ld_global_cs_v4_u32(u, i))
+    ptx.st_global_wt_v4_u32(u, i, ptx.ld_global_lu_v4_u32(u, i))
+    ptx.st_global_wb_v4_u32(u, i, ptx.ld_global_cv_v4_u32(u, i))
+    ptx.st_global_wb_v4_u32(u, i, ptx.ld_global_nc_v4_u32(u, i))
+    ptx.st_global_wb_v4_u32(u, i, ptx.ld_global_no_allocate_v4_u32(u, i))
 
 
 def statements() -> set[tuple[str, str]]:

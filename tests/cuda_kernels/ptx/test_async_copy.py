@@ -167,6 +167,27 @@ def test_what_is_not_read_is_filled_with_zeros(count):
 
 
 @cuda.jit
+def hinted(x, y):
+    tile = cuda.shared.array(16, types.float32)
+    ptx.cp_async_cg_hint(ptx.shared_address(tile, 0), ptx.global_address(x, 0), ptx.createpolicy_evict_last())
+    ptx.cp_async_ca_hint(ptx.shared_address(tile, 4), ptx.global_address(x, 4), 4, ptx.createpolicy_evict_first())
+    ptx.cp_async_cg_prefetch(ptx.shared_address(tile, 8), ptx.global_address(x, 8), 128)
+    ptx.cp_async_ca_prefetch(ptx.shared_address(tile, 12), ptx.global_address(x, 12), 8, 64)
+    ptx.cp_async_wait_all()
+    for i in range(16):
+        y[i] = tile[i]
+
+
+@pytest.mark.cpu
+def test_hints_change_no_value():
+    x, y = np.arange(1, 17, dtype=np.float32), np.zeros(16, np.float32)
+    with refkit.cpu.emulate():
+        hinted[1, 1](x, y)
+    copied = [0, 1, 2, 3, 4, 8, 9, 10, 11, 12, 13]
+    assert np.array_equal(y[copied], x[copied])
+
+
+@cuda.jit
 def own_groups(x, y):
     tile = cuda.shared.array(64, types.float32)
     i = cuda.threadIdx.x

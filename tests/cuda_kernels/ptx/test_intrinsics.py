@@ -67,6 +67,63 @@ def test_four_words_at_once(sanitize):
 
 
 @cuda.jit
+def more_conversions(x, words, halves):
+    i = cuda.threadIdx.x
+    words[0, i] = ptx.cvt_rz_tf32(x[i])
+    words[1, i] = ptx.cvt_rn_tf32(x[i])
+    words[2, i] = ptx.cvt_rz_bf16x2(x[i], x[i + 1])
+    words[3, i] = ptx.cvt_rz_f16x2(x[i], x[i + 1])
+    words[4, i] = ptx.cvt_rn_relu_bf16x2(x[i], x[i + 1])
+    words[5, i] = ptx.cvt_rn_relu_f16x2(x[i], x[i + 1])
+    pair = ptx.cvt_rn_f16x2(x[i], x[i + 1])
+    halves[0, i] = ptx.cvt_rn_e4m3x2_f16x2(pair)
+    halves[1, i] = ptx.cvt_rn_e5m2x2_f16x2(pair)
+
+
+def _toward_zero(x, kind):
+    rounded = x.astype(kind)
+    away = np.abs(rounded.astype(np.float32)) > np.abs(x)
+    return np.where(away, np.nextafter(rounded, kind(0)), rounded).astype(np.float32)
+
+
+@pytest.mark.cpu
+def test_conversions_with_another_rounding():
+    x = (np.random.default_rng(4).standard_normal(65) * 20).astype(np.float32)
+    words, halves = np.zeros((6, 64), np.uint32), np.zeros((2, 64), np.uint16)
+    with refkit.cpu.emulate():
+        more_conversions[1, 64](x, words, halves)
+    bits = x[:64].view(np.uint32)
+    assert np.array_equal(words[0], bits & 0xFFFFE000)
+    assert np.array_equal(words[1], (bits + 0xFFF + ((bits >> 13) & 1)) & 0xFFFFE000)
+    both = np.stack([x[:64], x[1:]], 1)
+    for row, kind in ((2, ml_dtypes.bfloat16), (3, np.float16)):
+        pairs = words[row].view(np.uint16).reshape(64, 2).view(kind).astype(np.float32)
+        assert np.array_equal(pairs, _toward_zero(both, kind))
+        pairs = words[row + 2].view(np.uint16).reshape(64, 2).view(kind).astype(np.float32)
+        assert np.array_equal(pairs, np.maximum(both, 0).astype(kind).astype(np.float32))
+    for row, kind in ((0, ml_dtypes.float8_e4m3fn), (1, ml_dtypes.float8_e5m2)):
+        pairs = halves[row].view(np.uint8).reshape(64, 2).view(kind).astype(np.float32)
+        assert np.array_equal(pairs, both.astype(np.float16).astype(kind).astype(np.float32))
+
+
+@cuda.jit
+def cached_moves(x, y, bits):
+    i = 4 * cuda.threadIdx.x
+    ptx.st_global_wt_v4_f32(y, i, ptx.ld_global_nc_v4_f32(x, i))
+    ptx.st_global_cs_v4_u32(bits, i, ptx.ld_global_no_allocate_v4_u32(bits, (i + 4) % 16))
+
+
+@pytest.mark.cpu
+def test_cache_operators_change_no_value():
+    x, y, bits = np.arange(16, dtype=np.float32), np.zeros(16, np.float32), np.arange(16).astype(np.uint32)
+    with refkit.cpu.emulate():
+        cached_moves[1, 1](x, y, bits)
+        assert np.array_equal(y[:4], x[:4])
+        assert not y[4:].any()
+        assert bits[:8].tolist() == [4, 5, 6, 7, 4, 5, 6, 7]
+
+
+@cuda.jit
 def misaligned(x, y):
     ptx.st_global_v4_f32(y, 0, ptx.ld_global_v4_f32(x, 1))
 

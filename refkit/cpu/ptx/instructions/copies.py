@@ -30,8 +30,10 @@ _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 @register(r"cp\.async\.(ca|cg)\.shared(::cta)?\.global(\.L2::(cache_hint|64B|128B|256B))*")
 def _start(frame: Frame, instruction: Instruction) -> None:
     destination, source, size, *rest = instruction.operands
-    if int(size, 0) not in _SIZES[instruction.parts[2]] or len(rest) > 1 or "cache_hint" in instruction.opcode:
-        raise UnknownInstruction(instruction.text, "a size, ignore-src or cache policy that is not known")
+    if "cache_hint" in instruction.opcode:
+        rest = rest[:-1]  # the policy changes no value
+    if int(size, 0) not in _SIZES[instruction.parts[2]] or len(rest) > 1:
+        raise UnknownInstruction(instruction.text, "a size or ignore-src that is not known")
     b = frame.b
     frame.needs_fiber = True
     total = constant(I64, int(size, 0))
@@ -39,6 +41,12 @@ def _start(frame: Frame, instruction: Instruction) -> None:
     addresses = [reinterpret(b, frame.address(operand), I64) for operand in (destination, source)]
     with b.if_then(frame.predicate) if frame.predicate is not None else nullcontext():
         frame.device_call("rk.copy.start", VOID, frame.site, *addresses, total, read, library=LIBRARY)
+
+
+@register(r"createpolicy\.fractional\.L2::evict_(first|last|normal|unchanged)(\.L2::evict_\w+)?\.b64")
+def _create_policy(frame: Frame, instruction: Instruction) -> None:
+    """A policy is opaque, and nothing on the host looks at it."""
+    frame.write(instruction.operands[0], constant(I64, 0))
 
 
 def _call(frame: Frame, instruction: Instruction, name: str, *pending: str) -> None:
