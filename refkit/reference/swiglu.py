@@ -4,7 +4,7 @@ de (M, 2I) = [left | gate] is the merged projection, each half (M, I):
 
     out (M, I) = left silu(gate),    silu(g) = g sigma(g),    sigma(g) = 1 / (1 + exp(-g))
 
-With dout = dL/dout, and silu'(g) = sigma(g) (1 + g (1 - sigma(g))):
+With dout = dL/dout, and silu'(g) = sigma(g) (1 + g sigma(-g)), where sigma(-g) = 1 - sigma(g) without cancellation:
 
     grad_de (M, 2I) = [dout silu(gate) | dout left silu'(gate)]
 """
@@ -36,5 +36,5 @@ def swiglu_vjp(dout: np.ndarray, de: np.ndarray) -> np.ndarray:
     """grad_de (M, 2I), the gradient of sum(dout * swiglu(de)), from dout (M, I) and de (M, 2I)."""
     left, gate = halves(de)
     sigma = sigmoid(gate)
-    silu_slope = sigma * (1.0 + gate * (1.0 - sigma))
+    silu_slope = sigma * (1.0 + gate * sigmoid(-gate))
     return np.concatenate([dout * (gate * sigma), dout * left * silu_slope], axis=-1)
