@@ -1,0 +1,47 @@
+"""Views of device arrays that attention works on without a copy: heads inside a projection, matrices of a batch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def strided_view(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+    """A view that starts where `array` does, with another shape and other strides (bytes)."""
+    return type(array)(shape, strides, array.dtype, stream=array.stream, gpu_data=array.gpu_data)
+
+
+def swapped(array: Any) -> Any:
+    """A view with the last two axes exchanged."""
+    shape, strides = array.shape, array.strides
+    return strided_view(array, (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
+
+
+def heads_of(x: Any, heads: int) -> Any:
+    """The view (B, heads, T, D) of x (B, T, heads D), any strides. Raises ValueError where heads does not divide C."""
+    B, T, C = x.shape
+    if heads <= 0 or C % heads:
+        raise ValueError(f"heads={heads} must be positive and divide the {C} columns of an array of shape {x.shape}")
+    D = C // heads
+    batch, row, column = x.strides
+    return strided_view(x, (B, heads, T, D), (batch, column * D, row, column))
+
+
+def packed_views(qkv: Any, heads: int, kv_heads: int | None = None) -> tuple[Any, Any, Any]:
+    """q (B, heads, T, D), k and v (B, kv_heads, T, D) as views of the packed projection qkv (B, T, (heads + 2 kv_heads) D).
+
+    The columns of qkv are those of q, then k, then v, each head by head. kv_heads None is `heads`: qkv is (B, T, 3 C).
+    Raises ValueError where the columns do not divide.
+    """
+    kv_heads = heads if kv_heads is None else kv_heads
+    columns = qkv.shape[2]
+    if heads <= 0 or kv_heads <= 0 or columns % (heads + 2 * kv_heads):
+        raise ValueError(
+            f"qkv has {columns} columns, expected a multiple of heads + 2 kv_heads = {heads} + 2 * {kv_heads}"
+        )
+    D = columns // (heads + 2 * kv_heads)
+    first_k, first_v = heads * D, (heads + kv_heads) * D
+    return (
+        heads_of(qkv[:, :, :first_k], heads),
+        heads_of(qkv[:, :, first_k:first_v], kv_heads),
+        heads_of(qkv[:, :, first_v:], kv_heads),
+    )
