@@ -72,3 +72,9 @@ def block_joined(m, s):
 def normaliser(m, s):
     """1 / s, what exp(x - m) is multiplied by; NaN where the row has a +inf."""
     return float32(1) / s if m < float32(math.inf) else float32(math.nan)
+
+
+@cuda.jit(device=True)
+def log_sum(m, s):
+    """log s, what x - m is less to be the logarithm of softmax; NaN where the row has a +inf."""
+    return math.log(s) if m < float32(math.inf) else float32(math.nan)

@@ -35,7 +35,7 @@ softmax_warp_spec = KernelSpec(
     launch=kernels.softmax_warp, reference=softmax, args=forward(MANY_T), configs=BLOCK, nonfinite=True
 )
 softmax_block_spec = KernelSpec(
-    launch=kernels.softmax_block, reference=softmax, args=forward(MANY_T), configs=BLOCK, nonfinite=True
+    launch=kernels.softmax_block, reference=softmax, args=forward(), configs=BLOCK, nonfinite=True
 )
 softmax_online_spec = KernelSpec(
     launch=kernels.softmax_online, reference=softmax, args=forward(C=WIDE_C), configs=BLOCK, nonfinite=True
