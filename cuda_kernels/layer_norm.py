@@ -2,8 +2,9 @@
 
     y (T, C) = xhat gamma + beta        gamma, beta (C,), each may be None; mean, rstd (T,) float32 are saved
 
-x, gamma, beta and y are float32 or bfloat16; arithmetic is float32. The variance is the mean of (x - mean)^2, never
-E[x^2] - E[x]^2, which loses everything once the mean is large. Rows of no columns get NaN for mean and rstd.
+x, gamma, beta and y are float32, bfloat16 or float16; arithmetic is float32. The variance is the mean of
+(x - mean)^2, never E[x^2] - E[x]^2, which loses everything once the mean is large. Rows of no columns get NaN for mean
+and rstd.
 The backward pass is in `layer_norm_backward.py`.
 
 naive:    one thread per row, two passes over the row for the statistics.
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32
 
-from .launch import ceil_div, check_block, check_float32, check_shape, present_or_empty
+from .launch import FLOAT32, ceil_div, check_block, launcher, read, write
 from .reduction import FULL_MASK, WARP, block_sum, warp_sum
 
 
@@ -143,46 +144,90 @@ def layer_norm_welford_kernel(x, gamma, beta, eps, y, mean, rstd):
         rstd[row] = r
 
 
-def _launch(kernel: Any, blocks: int, threads: int, x: Any, gamma: Any, beta: Any, eps: Any, outputs: Any) -> None:
-    y, mean, rstd = outputs
-    T, C = x.shape
-    check_shape("gamma", gamma, (C,))
-    check_shape("beta", beta, (C,))
-    check_shape("y", y, (T, C))
-    for name, statistic in (("mean", mean), ("rstd", rstd)):
-        check_shape(name, statistic, (T,))
-        check_float32(name, statistic)
-    if T:
-        gamma, beta = present_or_empty(gamma, x.dtype), present_or_empty(beta, x.dtype)
-        kernel[blocks, threads](x, gamma, beta, np.float32(eps), y, mean, rstd)
+_arrays = launcher(
+    x=read("T", "C"),
+    gamma=read("C", optional=True),
+    beta=read("C", optional=True),
+    y=write("T", "C"),
+    mean=write("T", dtypes=FLOAT32),
+    rstd=write("T", dtypes=FLOAT32),
+)
 
 
+@_arrays
 def layer_norm_naive(
-    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 128
+    x: Any,
+    gamma: Any | None,
+    beta: Any | None,
+    eps: float,
+    y: Any,
+    mean: Any,
+    rstd: Any,
+    block: int = 128,
+    *,
+    stream: Any = None,
 ) -> None:
     """Writes y (T, C), mean and rstd (T,) of x (T, C); one thread per row."""
-    _launch(layer_norm_naive_kernel, ceil_div(x.shape[0], block), block, x, gamma, beta, eps, (y, mean, rstd))
+    if x.shape[0]:
+        layer_norm_naive_kernel[ceil_div(x.shape[0], block), block, stream](
+            x, gamma, beta, np.float32(eps), y, mean, rstd
+        )
 
 
+@_arrays
 def layer_norm_warp(
-    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 128
+    x: Any,
+    gamma: Any | None,
+    beta: Any | None,
+    eps: float,
+    y: Any,
+    mean: Any,
+    rstd: Any,
+    block: int = 128,
+    *,
+    stream: Any = None,
 ) -> None:
     """Writes y (T, C), mean and rstd (T,) of x (T, C); one warp per row, block / 32 rows per block."""
     check_block(block)
-    _launch(layer_norm_warp_kernel, ceil_div(x.shape[0], block // WARP), block, x, gamma, beta, eps, (y, mean, rstd))
+    if x.shape[0]:
+        layer_norm_warp_kernel[ceil_div(x.shape[0], block // WARP), block, stream](
+            x, gamma, beta, np.float32(eps), y, mean, rstd
+        )
 
 
+@_arrays
 def layer_norm_block(
-    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 256
+    x: Any,
+    gamma: Any | None,
+    beta: Any | None,
+    eps: float,
+    y: Any,
+    mean: Any,
+    rstd: Any,
+    block: int = 256,
+    *,
+    stream: Any = None,
 ) -> None:
     """Writes y (T, C), mean and rstd (T,) of x (T, C); one block per row, two passes for the statistics."""
     check_block(block)
-    _launch(layer_norm_block_kernel, x.shape[0], block, x, gamma, beta, eps, (y, mean, rstd))
+    if x.shape[0]:
+        layer_norm_block_kernel[x.shape[0], block, stream](x, gamma, beta, np.float32(eps), y, mean, rstd)
 
 
+@_arrays
 def layer_norm_welford(
-    x: Any, gamma: Any | None, beta: Any | None, eps: float, y: Any, mean: Any, rstd: Any, block: int = 256
+    x: Any,
+    gamma: Any | None,
+    beta: Any | None,
+    eps: float,
+    y: Any,
+    mean: Any,
+    rstd: Any,
+    block: int = 256,
+    *,
+    stream: Any = None,
 ) -> None:
     """Writes y (T, C), mean and rstd (T,) of x (T, C); one block per row, one pass for the statistics."""
     check_block(block)
-    _launch(layer_norm_welford_kernel, x.shape[0], block, x, gamma, beta, eps, (y, mean, rstd))
+    if x.shape[0]:
+        layer_norm_welford_kernel[x.shape[0], block, stream](x, gamma, beta, np.float32(eps), y, mean, rstd)

@@ -4,7 +4,7 @@
     dgamma (C,) += sum_t dy xhat        into the caller's float32 buffer
     dbeta (C,)  += sum_t dy             into the caller's float32 buffer
 
-dy, x, gamma and dx are float32 or bfloat16; gamma may be None; arithmetic is float32.
+dy, x, gamma and dx are float32, bfloat16 or float16; gamma may be None; arithmetic is float32.
 
 dx naive:             one thread per row.
 dx warp:              one warp per row; for short rows.
@@ -22,7 +22,7 @@ from typing import Any
 
 from numba import cuda, float32
 
-from .launch import FLOAT32, ceil_div, check_block, check_float32, check_shape, present_or_empty
+from .launch import FLOAT32, add_into, ceil_div, check_block, launcher, read, write
 from .reduction import WARP, block_sum, warp_sum
 
 # ------------------------------------------------------------------------------------------------------------ dx
@@ -154,83 +154,111 @@ def layer_norm_add_parts_kernel(dgamma_parts, dbeta_parts, dgamma, dbeta):
 # ----------------------------------------------------------------------------------------------------- launchers
 
 
-def _check_saved(dy: Any, x: Any, mean: Any, rstd: Any) -> None:
-    check_shape("dy", dy, tuple(x.shape))
-    check_shape("mean", mean, (x.shape[0],))
-    check_shape("rstd", rstd, (x.shape[0],))
+_dx = launcher(
+    dy=read("T", "C"),
+    x=read("T", "C"),
+    gamma=read("C", optional=True),
+    mean=read("T", dtypes=FLOAT32),
+    rstd=read("T", dtypes=FLOAT32),
+    dx=write("T", "C"),
+)
+_dgamma_dbeta = launcher(
+    dy=read("T", "C"),
+    x=read("T", "C"),
+    mean=read("T", dtypes=FLOAT32),
+    rstd=read("T", dtypes=FLOAT32),
+    dgamma=add_into("C"),
+    dbeta=add_into("C"),
+)
 
 
-def _launch_dx(
-    kernel: Any, blocks: int, threads: int, dy: Any, x: Any, gamma: Any, mean: Any, rstd: Any, dx: Any
+@_dx
+def layer_norm_dx_naive(
+    dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128, *, stream: Any = None
 ) -> None:
-    _check_saved(dy, x, mean, rstd)
-    check_shape("gamma", gamma, (x.shape[1],))
-    check_shape("dx", dx, tuple(x.shape))
-    if 0 not in x.shape:
-        kernel[blocks, threads](dy, x, present_or_empty(gamma, x.dtype), mean, rstd, dx)
-
-
-def layer_norm_dx_naive(dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128) -> None:
     """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one thread per row."""
-    blocks = ceil_div(x.shape[0], block)
-    _launch_dx(layer_norm_dx_naive_kernel, blocks, block, dy, x, gamma, mean, rstd, dx)
+    if 0 not in x.shape:
+        layer_norm_dx_naive_kernel[ceil_div(x.shape[0], block), block, stream](dy, x, gamma, mean, rstd, dx)
 
 
-def layer_norm_dx_warp(dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128) -> None:
+@_dx
+def layer_norm_dx_warp(
+    dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128, *, stream: Any = None
+) -> None:
     """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one warp per row."""
     check_block(block)
-    blocks = ceil_div(x.shape[0], block // WARP)
-    _launch_dx(layer_norm_dx_warp_kernel, blocks, block, dy, x, gamma, mean, rstd, dx)
+    if 0 not in x.shape:
+        layer_norm_dx_warp_kernel[ceil_div(x.shape[0], block // WARP), block, stream](dy, x, gamma, mean, rstd, dx)
 
 
-def layer_norm_dx_block(dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 256) -> None:
+@_dx
+def layer_norm_dx_block(
+    dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 256, *, stream: Any = None
+) -> None:
     """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one block per row."""
     check_block(block)
-    _launch_dx(layer_norm_dx_block_kernel, x.shape[0], block, dy, x, gamma, mean, rstd, dx)
+    if 0 not in x.shape:
+        layer_norm_dx_block_kernel[x.shape[0], block, stream](dy, x, gamma, mean, rstd, dx)
 
 
-def _check_dgamma_dbeta(dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, rows_per_block: int) -> None:
-    _check_saved(dy, x, mean, rstd)
-    for name, gradient in (("dgamma", dgamma), ("dbeta", dbeta)):
-        check_shape(name, gradient, (x.shape[1],))
-        check_float32(name, gradient)
+def _check_rows_per_block(rows_per_block: int) -> None:
     if rows_per_block < 1:
         raise ValueError(f"rows_per_block={rows_per_block} must be at least 1")
 
 
+@_dgamma_dbeta
 def layer_norm_dgamma_dbeta_naive(
-    dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, block: int = 128
+    dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, block: int = 128, *, stream: Any = None
 ) -> None:
     """Adds to the float32 buffers dgamma and dbeta (C,) from dy and x (T, C); one thread per column."""
-    _check_dgamma_dbeta(dy, x, mean, rstd, dgamma, dbeta, 1)
     if 0 not in x.shape:
         blocks = ceil_div(x.shape[1], block)
-        layer_norm_dgamma_dbeta_naive_kernel[blocks, block](dy, x, mean, rstd, dgamma, dbeta)
+        layer_norm_dgamma_dbeta_naive_kernel[blocks, block, stream](dy, x, mean, rstd, dgamma, dbeta)
 
 
+@_dgamma_dbeta
 def layer_norm_dgamma_dbeta_atomic(
-    dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, rows_per_block: int = 64, block: int = 128
+    dy: Any,
+    x: Any,
+    mean: Any,
+    rstd: Any,
+    dgamma: Any,
+    dbeta: Any,
+    rows_per_block: int = 64,
+    block: int = 128,
+    *,
+    stream: Any = None,
 ) -> None:
     """Adds to the float32 buffers dgamma and dbeta (C,) from dy and x (T, C) by atomics, in any order."""
-    _check_dgamma_dbeta(dy, x, mean, rstd, dgamma, dbeta, rows_per_block)
+    _check_rows_per_block(rows_per_block)
     if 0 not in x.shape:
         blocks = ceil_div(x.shape[1], block) * ceil_div(x.shape[0], rows_per_block)
         kernel = layer_norm_dgamma_dbeta_parts(add_atomically)
-        kernel[blocks, block](dy, x, mean, rstd, rows_per_block, dgamma, dbeta)
+        kernel[blocks, block, stream](dy, x, mean, rstd, rows_per_block, dgamma, dbeta)
 
 
+@_dgamma_dbeta
 def layer_norm_dgamma_dbeta_two_stage(
-    dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, rows_per_block: int = 64, block: int = 128
+    dy: Any,
+    x: Any,
+    mean: Any,
+    rstd: Any,
+    dgamma: Any,
+    dbeta: Any,
+    rows_per_block: int = 64,
+    block: int = 128,
+    *,
+    stream: Any = None,
 ) -> None:
     """Adds to the float32 buffers dgamma and dbeta (C,), bit for bit repeatable.
 
     The scratch is 2 C floats for every rows_per_block rows.
     """
-    _check_dgamma_dbeta(dy, x, mean, rstd, dgamma, dbeta, rows_per_block)
+    _check_rows_per_block(rows_per_block)
     if 0 not in x.shape:
         T, C = x.shape
         parts, column_blocks = ceil_div(T, rows_per_block), ceil_div(C, block)
-        dgamma_parts, dbeta_parts = (cuda.device_array((parts, C), FLOAT32) for _ in range(2))
+        dgamma_parts, dbeta_parts = (cuda.device_array((parts, C), FLOAT32, stream=stream) for _ in range(2))
         kernel = layer_norm_dgamma_dbeta_parts(store_part)
-        kernel[parts * column_blocks, block](dy, x, mean, rstd, rows_per_block, dgamma_parts, dbeta_parts)
-        layer_norm_add_parts_kernel[column_blocks, block](dgamma_parts, dbeta_parts, dgamma, dbeta)
+        kernel[parts * column_blocks, block, stream](dy, x, mean, rstd, rows_per_block, dgamma_parts, dbeta_parts)
+        layer_norm_add_parts_kernel[column_blocks, block, stream](dgamma_parts, dbeta_parts, dgamma, dbeta)

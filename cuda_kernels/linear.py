@@ -6,7 +6,7 @@ Backward, with dy (T, N):
     dw (K, N) += x^T dy        contracts over T, into the caller's float32 buffer
     db (N,)   += sum_t dy      into the caller's float32 buffer
 
-x, w, b, y, dy and dx are float32 or bfloat16; every sum is float32. The transposes are views of x and w (`gemm.py`).
+x, w, b, y, dy and dx are float32, bfloat16 or float16; every sum is float32. The transposes are views of x and w.
 
 naive:                 one thread per element of the result.
 tiled:                 operand tiles in shared memory.

@@ -1,8 +1,9 @@
 """Gather of rows, and scatter-add, its backward: y[i] = x[index[i]] and dx[index[i]] += dy[i].
 
-x (V, D), index (I,) of any integer type with 0 <= index < V, y and dy (I, D); dx (V, D) is the caller's float32 buffer,
-into which duplicates add up. x, y and dy are float32 or bfloat16; every sum is float32. The embedding's backward is the
-same with one row left out: indices equal to padding_idx add nothing (a negative padding_idx means that there is none).
+x (V, D), index (I,) int32 or int64 with 0 <= index < V, y and dy (I, D); dx (V, D) is the caller's float32 buffer,
+into which duplicates add up. x, y and dy are float32, bfloat16 or float16; every sum is float32. The embedding's
+backward is the same with one row left out: indices equal to padding_idx add nothing (a negative padding_idx means that
+there is none).
 Indices outside the range are the caller's fault: they are not looked for.
 
 gather:              one thread per element of y.
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32
 
-from .launch import ceil_div, check_float32, check_shape
+from .launch import INTEGERS, add_into, ceil_div, launcher, read, write
 from .stable_argsort import stable_argsort
 
 NO_PADDING = -1
@@ -88,60 +89,79 @@ def scatter_add_sorted_kernel(dx, order, starts, dy, padding_idx):
         dx[row, column] += total
 
 
-def gather(x: Any, index: Any, y: Any, block: int = 256) -> None:
+_rows_added = launcher(dx=add_into("V", "D"), index=read("I", dtypes=INTEGERS), dy=read("I", "D"))
+
+
+@launcher(x=read("V", "D"), index=read("I", dtypes=INTEGERS), y=write("I", "D"))
+def gather(x: Any, index: Any, y: Any, block: int = 256, *, stream: Any = None) -> None:
     """Writes y (I, D): the rows of x (V, D) that index (I,) names."""
-    check_shape("y", y, (index.shape[0], x.shape[1]))
     elements = y.shape[0] * y.shape[1]
     if elements:
-        gather_kernel[ceil_div(elements, block), block](x, index, y)
+        gather_kernel[ceil_div(elements, block), block, stream](x, index, y)
 
 
-def _check(dx: Any, index: Any, dy: Any) -> None:
-    check_shape("dy", dy, (index.shape[0], dx.shape[1]))
-    check_float32("dx", dx)
-
-
-def embedding_backward_naive(dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 128) -> None:
-    """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, padding_idx left out."""
-    _check(dx, index, dy)
+def _add_naive(dx: Any, index: Any, dy: Any, padding_idx: int, block: int, stream: Any) -> None:
     elements = dx.shape[0] * dx.shape[1]
     if elements:
-        scatter_add_naive_kernel[ceil_div(elements, block), block](dx, index, dy, padding_idx)
+        scatter_add_naive_kernel[ceil_div(elements, block), block, stream](dx, index, dy, padding_idx)
 
 
-def embedding_backward_atomic(dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256) -> None:
-    """As `embedding_backward_naive`, by atomics: the order in which duplicates add up is left to the hardware."""
-    _check(dx, index, dy)
+def _add_atomic(dx: Any, index: Any, dy: Any, padding_idx: int, block: int, stream: Any) -> None:
     elements = dy.shape[0] * dy.shape[1]
     if elements:
-        scatter_add_atomic_kernel[ceil_div(elements, block), block](dx, index, dy, padding_idx)
+        scatter_add_atomic_kernel[ceil_div(elements, block), block, stream](dx, index, dy, padding_idx)
 
 
-def embedding_backward_sorted(dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256) -> None:
+def _add_sorted(dx: Any, index: Any, dy: Any, padding_idx: int, block: int, stream: Any) -> None:
+    if 0 in dx.shape or 0 in dy.shape:
+        return
+    V = dx.shape[0]
+    order = stable_argsort(index, V, block, stream=stream)
+    starts = cuda.device_array(V + 1, np.dtype(np.int64), stream=stream)
+    segment_starts_kernel[ceil_div(V + 1, block), block, stream](index, order, starts)
+    scatter_add_sorted_kernel[V, block, stream](dx, order, starts, dy, padding_idx)
+
+
+@_rows_added
+def embedding_backward_naive(
+    dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 128, *, stream: Any = None
+) -> None:
+    """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, padding_idx left out."""
+    _add_naive(dx, index, dy, padding_idx, block, stream)
+
+
+@_rows_added
+def embedding_backward_atomic(
+    dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256, *, stream: Any = None
+) -> None:
+    """As `embedding_backward_naive`, by atomics: the order in which duplicates add up is left to the hardware."""
+    _add_atomic(dx, index, dy, padding_idx, block, stream)
+
+
+@_rows_added
+def embedding_backward_sorted(
+    dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256, *, stream: Any = None
+) -> None:
     """As `embedding_backward_naive`, bit for bit repeatable at any size; duplicates add up in the order of index.
 
     The scratch is two int64 per index and one per row of dx, besides 16 for every `block` indices.
     """
-    _check(dx, index, dy)
-    if 0 in dx.shape or 0 in dy.shape:
-        return
-    V = dx.shape[0]
-    order = stable_argsort(index, V, block)
-    starts = cuda.device_array(V + 1, np.dtype(np.int64))
-    segment_starts_kernel[ceil_div(V + 1, block), block](index, order, starts)
-    scatter_add_sorted_kernel[V, block](dx, order, starts, dy, padding_idx)
+    _add_sorted(dx, index, dy, padding_idx, block, stream)
 
 
-def scatter_add_naive(dx: Any, index: Any, dy: Any, block: int = 128) -> None:
+@_rows_added
+def scatter_add_naive(dx: Any, index: Any, dy: Any, block: int = 128, *, stream: Any = None) -> None:
     """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names; deterministic."""
-    embedding_backward_naive(dx, index, dy, NO_PADDING, block)
+    _add_naive(dx, index, dy, NO_PADDING, block, stream)
 
 
-def scatter_add_atomic(dx: Any, index: Any, dy: Any, block: int = 256) -> None:
+@_rows_added
+def scatter_add_atomic(dx: Any, index: Any, dy: Any, block: int = 256, *, stream: Any = None) -> None:
     """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, by atomics in any order."""
-    embedding_backward_atomic(dx, index, dy, NO_PADDING, block)
+    _add_atomic(dx, index, dy, NO_PADDING, block, stream)
 
 
-def scatter_add_sorted(dx: Any, index: Any, dy: Any, block: int = 256) -> None:
+@_rows_added
+def scatter_add_sorted(dx: Any, index: Any, dy: Any, block: int = 256, *, stream: Any = None) -> None:
     """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, bit for bit repeatable."""
-    embedding_backward_sorted(dx, index, dy, NO_PADDING, block)
+    _add_sorted(dx, index, dy, NO_PADDING, block, stream)

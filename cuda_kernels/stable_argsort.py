@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, int32, int64
 
-from .launch import ceil_div, check_block
+from .launch import INTEGERS, ceil_div, check_block, launcher, read
 from .reduction import FULL_MASK, WARP
 
 DIGIT_BITS = 4
@@ -96,21 +96,22 @@ def digit_scatter_kernel(keys, order, shift, places, new_order):
         new_order[place] = position
 
 
-def stable_argsort(keys: Any, below: int, block: int = 256) -> Any:
+@launcher(keys=read("I", dtypes=INTEGERS))
+def stable_argsort(keys: Any, below: int, block: int = 256, *, stream: Any = None) -> Any:
     """The positions of keys (I,) sorted by key, equal keys in their order, as a device array (I,) int64.
 
     Keys lie in [0, below): one outside gives a wrong order, never an access outside an array.
     """
     check_block(block)
     count = keys.shape[0]
-    order, new_order = (cuda.device_array(count, np.dtype(np.int64)) for _ in range(2))
+    order, new_order = (cuda.device_array(count, np.dtype(np.int64), stream=stream) for _ in range(2))
     if count == 0:
         return order
     blocks = ceil_div(count, block)
-    counts = cuda.device_array((DIGITS, blocks), np.dtype(np.int64))
+    counts = cuda.device_array((DIGITS, blocks), np.dtype(np.int64), stream=stream)
     for shift in range(0, max(1, (below - 1).bit_length()), DIGIT_BITS):
-        digit_counts_kernel[blocks, block](keys, order, shift, counts)
-        exclusive_scan_kernel[1, SCAN_BLOCK](counts.reshape(DIGITS * blocks))
-        digit_scatter_kernel[blocks, block](keys, order, shift, counts, new_order)
+        digit_counts_kernel[blocks, block, stream](keys, order, shift, counts)
+        exclusive_scan_kernel[1, SCAN_BLOCK, stream](counts.reshape(DIGITS * blocks))
+        digit_scatter_kernel[blocks, block, stream](keys, order, shift, counts, new_order)
         order, new_order = new_order, order
     return order

@@ -15,7 +15,7 @@ EMBEDDING = [
     kernels.embedding_backward_sorted,
 ]
 SHAPES = [(1, 1, 50), (7, 5, 1), (300, 3, 40), (4, 70, 200)]  # (V, D, I)
-DTYPES = [np.float32, ml_dtypes.bfloat16]
+DTYPES = [np.float32, ml_dtypes.bfloat16, np.float16]
 
 
 def each(launchers):
@@ -107,7 +107,7 @@ def test_more_rows_than_a_grid_has_blocks_along_y(put):
 
 def test_wrong_arguments_are_named(put):
     dx, index = put(integers(4, 3)), put(indices(4, 2))
-    with pytest.raises(ValueError, match=r"dy has shape \(2, 5\), expected \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"scatter_add_atomic: dy has shape \(2, 5\), expected \(2, 3\)"):
         kernels.scatter_add_atomic(dx, index, put(integers(2, 5)))
     with pytest.raises(TypeError, match="dx has dtype bfloat16, expected float32"):
         kernels.scatter_add_sorted(put(integers(4, 3, dtype=ml_dtypes.bfloat16)), index, put(integers(2, 3)))
