@@ -34,6 +34,7 @@ def top_k(x: np.ndarray, K: int) -> TopK:
 
 def top_k_vjp(dvalues: np.ndarray, indices: np.ndarray, C: int) -> np.ndarray:
     """dx (T, C): dvalues (T, K) at the chosen indices (T, K), distinct in each row, and 0 elsewhere."""
-    dx = np.zeros_like(dvalues, shape=(indices.shape[0], C))
-    np.put_along_axis(dx, indices, dvalues, axis=1)
+    T = indices.shape[0]
+    dx = np.zeros_like(dvalues, shape=(T, C))
+    dx[np.arange(T)[:, None], indices] = dvalues
     return dx
