@@ -1,6 +1,6 @@
 """Prefix sums over a warp and over a block, of float32, int32 or int64; the order of additions is fixed.
 
-All lanes, or all threads, must call, and call the same function: blockDim is a multiple of 32, for a block (32 n, 1, 1).
+All lanes, or all threads, must call the same function: blockDim is a multiple of 32, for a block (32 n, 1, 1).
 """
 
 from __future__ import annotations
