@@ -14,6 +14,7 @@ from numba import cuda, float32
 
 from ..launch import ceil_div
 from .epilogues import operands_or_bias
+from .split_k import check_split_k, split_of_k
 from .staging import PADDING, multiply, stage
 from .tiles import Tiles
 from .walks import row_by_row
@@ -58,7 +59,7 @@ def register_tiled_block(epilogue: Any, tiles: Tiles) -> Any:
 @functools.cache
 def register_tiled_gemm(epilogue: Any, tiles: Tiles, walk: Any = row_by_row) -> Any:
     """The kernel of one product; grid.x covers the tiles of c in the order of `walk`, grid.y the splits of K."""
-    block_m, block_n = tiles.block_m, tiles.block_n
+    block_m, block_n, block_k = tiles[:3]
     make_block = register_tiled_block(epilogue, tiles)
 
     @cuda.jit
@@ -66,10 +67,8 @@ def register_tiled_gemm(epilogue: Any, tiles: Tiles, walk: Any = row_by_row) -> 
         tiles_m = (a.shape[0] + block_m - 1) // block_m
         tiles_n = (b.shape[1] + block_n - 1) // block_n
         tile_m, tile_n = walk(cuda.blockIdx.x, tiles_m, tiles_n)
-        split = cuda.blockIdx.y
-        k_per_split = (a.shape[1] + cuda.gridDim.y - 1) // cuda.gridDim.y
-        k_begin, k_end = split * k_per_split, min(a.shape[1], (split + 1) * k_per_split)
-        make_block(a, b, operands, c, split, tile_m * block_m, tile_n * block_n, k_begin, k_end)
+        k_begin, k_end = split_of_k(a.shape[1], block_k)
+        make_block(a, b, operands, c, cuda.blockIdx.y, tile_m * block_m, tile_n * block_n, k_begin, k_end)
 
     return register_tiled_gemm_kernel
 
@@ -86,10 +85,9 @@ def launch_register_tiled_gemm(
     operands: Any | None = None,
     walk: Any = row_by_row,
 ) -> None:
-    """c = epilogue(a (M, K) b (K, N)) by `register_tiled_gemm`, K cut into split_k parts of ceil(K / split_k)."""
+    """c = epilogue(a (M, K) b (K, N)) by `register_tiled_gemm`, K cut into split_k parts (`split_k.split_of_k`)."""
     tiles.check()
-    if not 1 <= split_k <= 65_535:
-        raise ValueError(f"split_k={split_k} must lie between 1 and 65535, the limit of grid.y")
+    check_split_k(split_k)
     blocks = ceil_div(a.shape[0], tiles.block_m) * ceil_div(b.shape[1], tiles.block_n)
     if blocks:
         kernel = register_tiled_gemm(epilogue, tiles, walk)
