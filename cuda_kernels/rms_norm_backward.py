@@ -4,8 +4,8 @@
     dgamma (C,) += sum_t dy xhat        into the caller's float32 buffer
 
 gamma (C,) may be None. dh (T, C) is the gradient that reaches x past the norm, in a residual stream; None without one.
-In the residual form x is the stored sum h, and dx, which may take the place of dh, is the gradient of both its terms. dy, x, gamma, dh and dx are
-float32, bfloat16 or float16; arithmetic is float32.
+In the residual form x is the stored sum h, and dx, which may take the place of dh, is the gradient of both its terms.
+dy, x, gamma, dh and dx are float32, bfloat16 or float16; arithmetic is float32.
 
 dx warp:           one warp per row; for short rows.
 dx block:          one block per row; for long rows.

@@ -45,7 +45,7 @@ def room_for_indices(C, K):
 top_k_naive_spec = KernelSpec(
     launch=kernels.top_k_naive,
     reference=top_k,
-    args=forward(),
+    args=forward(MANY_T),
     configs={"block": [32]},
     requires=no_more_than_there_are,
     nonfinite=True,
@@ -53,7 +53,7 @@ top_k_naive_spec = KernelSpec(
 top_k_warp_spec = KernelSpec(
     launch=kernels.top_k_warp,
     reference=top_k,
-    args=forward(MANY_T),
+    args=forward(),
     configs={"block": [96]},
     requires=no_more_than_there_are,
     nonfinite=True,
@@ -68,7 +68,7 @@ top_k_warp_bf16_spec = KernelSpec(
 top_k_backward_naive_spec = KernelSpec(
     launch=kernels.top_k_backward_naive,
     reference=top_k_vjp,
-    args=backward(),
+    args=backward(MANY_T),
     configs={"block": [32]},
     requires=room_for_indices,
     direction="backward",
@@ -76,7 +76,7 @@ top_k_backward_naive_spec = KernelSpec(
 top_k_backward_warp_spec = KernelSpec(
     launch=kernels.top_k_backward_warp,
     reference=top_k_vjp,
-    args=backward(MANY_T, index="int32"),
+    args=backward(index="int32"),
     configs={"block": [96]},
     requires=room_for_indices,
     direction="backward",
