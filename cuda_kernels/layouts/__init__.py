@@ -1,0 +1,60 @@
+"""Layouts as data: who holds what in a warp's fragments, where a tile's elements lie, and what that costs.
+
+Every layout is frozen and checks itself when it is made. `LAYOUTS` has one for each intrinsic of `cuda_kernels.ptx`
+that moves or multiplies fragments, by the name that probes use (`mma.m16n8k8.tf32`, `ldmatrix.x4.trans`, ...).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .access import Staging, fragment_load, loaded_by_matrices, matrix_load, staging_store
+from .banks import Access, access
+from .fragment import LANES, Fragment, LayoutError, Place, from_arrays, from_bits, from_text
+from .mma import MMA_LAYOUTS, TYPE_BITS, MmaLayout
+from .moves import LANE_MOVES, MATRIX_MOVES, LaneMove, MatrixMove
+from .staging import StagedOperand, chunk_fragment, lane_major_swizzle, staged_operand, wrongly_keyed
+from .swizzle import Swizzle
+from .tiles import LaneMajorTile, StridedTile, Tile
+
+Layout = MmaLayout | MatrixMove | LaneMove
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {each.name: each for each in (*MMA_LAYOUTS, *MATRIX_MOVES, *LANE_MOVES)}
+)
+
+__all__ = [
+    "LANES",
+    "LANE_MOVES",
+    "LAYOUTS",
+    "MATRIX_MOVES",
+    "MMA_LAYOUTS",
+    "TYPE_BITS",
+    "Access",
+    "Fragment",
+    "LaneMajorTile",
+    "LaneMove",
+    "Layout",
+    "LayoutError",
+    "MatrixMove",
+    "MmaLayout",
+    "Place",
+    "StagedOperand",
+    "Staging",
+    "StridedTile",
+    "Swizzle",
+    "Tile",
+    "access",
+    "chunk_fragment",
+    "fragment_load",
+    "from_arrays",
+    "from_bits",
+    "from_text",
+    "lane_major_swizzle",
+    "loaded_by_matrices",
+    "matrix_load",
+    "staged_operand",
+    "staging_store",
+    "wrongly_keyed",
+]

@@ -1,0 +1,40 @@
+"""Swizzles: a shared tile's 16-byte chunks, permuted by XOR with a key taken from an element's row or column.
+
+The permutation keeps every chunk whole, so that vector accesses stay vector accesses; it is its own inverse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .fragment import LayoutError
+
+CHUNK_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Swizzle:
+    """chunk -> chunk ^ key, key = (coordinate >> shift) mod 2 ** bits, coordinate being the element's row or column.
+
+    axis: "row" or "column": where the key comes from. It has to vary among the lanes of one store, and to do no harm to
+        a load: which axis does so depends on the one along which the tile is filled.
+    """
+
+    axis: str
+    bits: int = 3
+    shift: int = 0
+
+    def __post_init__(self) -> None:
+        if self.axis not in ("row", "column"):
+            raise LayoutError(f"axis is {self.axis!r}; expected 'row' or 'column'")
+        if self.bits < 0 or self.shift < 0:
+            raise LayoutError(f"bits={self.bits} and shift={self.shift} must not be negative")
+
+    def key(self, row: Any, column: Any) -> Any:
+        """What the chunk of element (row, column) is XORed with; integers or arrays."""
+        return ((row if self.axis == "row" else column) >> self.shift) & ((1 << self.bits) - 1)
+
+    def place(self, chunk: Any, row: Any, column: Any) -> Any:
+        """Where the chunk of element (row, column) lies."""
+        return chunk ^ self.key(row, column)
