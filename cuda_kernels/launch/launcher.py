@@ -11,7 +11,7 @@ from numba import cuda
 
 from . import shapes
 from .declarations import ArrayArgument, name_of
-from .foreign import as_device_array
+from .foreign import as_device_array, current_device
 from .overlap import Extent, check_overlaps, extent_of
 from .streams import as_stream
 
@@ -76,6 +76,7 @@ def _prepare(
     stream: Any,
 ) -> None:
     """Replaces the arrays in `given` by Numba device arrays that keep to the declaration."""
+    device = current_device()
     present: list[tuple[str, ArrayArgument, Any]] = []
     absent: list[tuple[str, ArrayArgument]] = []
     for key, argument in declared:
@@ -85,7 +86,7 @@ def _prepare(
                 raise TypeError(f"{name}: {key} is None, expected an array of shape {argument.shape}")
             absent.append((key, argument))
             continue
-        array = given[key] = as_device_array(value, name, key, argument.written, stream)
+        array = given[key] = as_device_array(value, f"{name}: {key}", argument.written, stream, device)
         if name_of(array.dtype) not in argument.dtypes:
             raise TypeError(f"{name}: {key} has dtype {array.dtype}, expected {_listed(argument.dtypes)}")
         present.append((key, argument, array))

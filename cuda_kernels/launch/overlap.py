@@ -27,7 +27,7 @@ def extent_of(name: str, array: Any, written: bool) -> Extent:
     shape, strides = array.shape, array.strides
     if 0 in shape:
         return Extent(name, written, 0, 0, 0, array)
-    start = array.device_ctypes_pointer.value or 0
+    start = _address(array)
     low, high = start, start + array.dtype.itemsize
     for length, stride in zip(shape, strides):
         if stride > 0:
@@ -35,6 +35,11 @@ def extent_of(name: str, array: Any, written: bool) -> Extent:
         else:
             low += (length - 1) * stride
     return Extent(name, written, low, high, start, array)
+
+
+def _address(array: Any) -> int:
+    pointer = getattr(array, "device_ctypes_pointer", None)
+    return int(array.ctypes.data if pointer is None else pointer.value)  # Numba's simulator has host arrays
 
 
 def check_overlaps(launcher: str, extents: list[Extent], in_place: frozenset[frozenset[str]]) -> None:
