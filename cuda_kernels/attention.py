@@ -2,10 +2,10 @@
 
     q, o (B, H, Tq, D)    k, v (B, Hkv, Tk, D)    lse (B, H, Tq) float32, saved for the backward pass
 
-Hkv divides H: heads of q share heads of k and v. Arrays have any strides, so that q, k and v may be views of one packed
-projection (`packed_views`). `causal` and `window` say which keys a query sees (`attention_mask.band`); a query that sees
-none gets o = 0 and lse = -inf. `scale` None is 1/sqrt(D). Arithmetic is float32, storage float32, bfloat16 or float16.
-The backward pass is in `attention_backward.py`, the path by way of a score matrix in `attention_unfused.py`.
+Hkv divides H: heads of q share heads of k and v. Arrays have any strides, so that q, k and v may be views of one
+packed projection (`packed_views`). `causal` and `window` say which keys a query sees (`attention_mask.band`); a query
+that sees none gets o = 0 and lse = -inf. `scale` None is 1/sqrt(D). Arithmetic is float32, storage float32, bfloat16 or
+float16. The backward pass is in `attention_backward.py`, the path by way of a score matrix in `attention_unfused.py`.
 
 naive:  one thread per element of o, which walks twice over its keys; each score is computed D times and more.
 fused:  one block per tile of queries; scores of a tile of keys at a time, never stored. A running maximum and sum per
@@ -165,8 +165,8 @@ def fused_forward(tiles: AttentionTiles) -> Any:
     return attention_fused_kernel
 
 
-def scale_or_default(scale: float | None, D: int) -> np.float32:
-    """`scale`, or 1/sqrt(D) for None."""
+def scale_or_default(scale: float | None, D: int) -> Any:
+    """`scale`, or 1/sqrt(D) for None, as float32."""
     return np.float32(1 / math.sqrt(max(D, 1)) if scale is None else scale)
 
 
@@ -178,7 +178,7 @@ def check_heads(q: Any, k: Any) -> None:
         raise ValueError(f"k has {k.shape[1]} heads, expected a divisor of the {q.shape[1]} heads of q")
 
 
-FORWARD_ARRAYS = {
+FORWARD_ARRAYS: dict[str, Any] = {
     "q": read("B", "H", "Tq", "D"),
     "k": read("B", "Hkv", "Tk", "D"),
     "v": read("B", "Hkv", "Tk", "D"),
@@ -206,8 +206,8 @@ def attention_naive(
     elements = math.prod(q.shape)
     if elements:
         blocks = ceil_div(elements, NAIVE_BLOCK)
-        scale = scale_or_default(scale, q.shape[3])
-        attention_naive_kernel[blocks, NAIVE_BLOCK, stream](q, k, v, scale, lower, upper, o, lse)
+        factor = scale_or_default(scale, q.shape[3])
+        attention_naive_kernel[blocks, NAIVE_BLOCK, stream](q, k, v, factor, lower, upper, o, lse)
 
 
 @launcher(**FORWARD_ARRAYS)
@@ -228,16 +228,16 @@ def attention_fused(
 ) -> None:
     """Writes o (B, H, Tq, D) and lse (B, H, Tq) of q, k and v, D at most 256; one block per tile of queries.
 
-    Tiles are block_q (a multiple of 8) queries by block_k (of 16) keys, `depth` (of 16, at least D) wide; None is a size
-    that fits D.
+    Tiles are block_q (a multiple of 8) queries by block_k (of 16) keys, `depth` (of 16, at least D) wide; None is a
+    size that fits D.
     """
     lower, upper = band(causal, window, q.shape[2], k.shape[2])
     check_heads(q, k)
     tiles = tiles_for(q.shape[3], block_q, block_k, depth, FORWARD, own_tiles=1)
     blocks = q.shape[0] * q.shape[1] * ceil_div(q.shape[2], tiles.own)
     if blocks:
-        scale = scale_or_default(scale, q.shape[3])
-        fused_forward(tiles)[blocks, tiles.threads, stream](q, k, v, scale, lower, upper, o, lse)
+        factor = scale_or_default(scale, q.shape[3])
+        fused_forward(tiles)[blocks, tiles.threads, stream](q, k, v, factor, lower, upper, o, lse)
 
 
 @launcher(qkv=read("B", "T", "3*C"), o=write("B", "T", "C"), lse=write("B", "H", "T", dtypes=FLOAT32))

@@ -27,10 +27,10 @@ def heads_of(x: Any, heads: int) -> Any:
 
 
 def packed_views(qkv: Any, heads: int, kv_heads: int | None = None) -> tuple[Any, Any, Any]:
-    """q (B, heads, T, D), k and v (B, kv_heads, T, D) as views of the packed projection qkv (B, T, (heads + 2 kv_heads) D).
+    """q (B, heads, T, D), k and v (B, kv_heads, T, D) as views of a packed projection.
 
-    The columns of qkv are those of q, then k, then v, each head by head. kv_heads None is `heads`: qkv is (B, T, 3 C).
-    Raises ValueError where the columns do not divide.
+    qkv is (B, T, (heads + 2 kv_heads) D); its columns are those of q, then k, then v, each head by head. kv_heads None
+    is `heads`, so that qkv is (B, T, 3 C). Raises ValueError where the columns do not divide.
     """
     kv_heads = heads if kv_heads is None else kv_heads
     columns = qkv.shape[2]

@@ -170,3 +170,53 @@ def _p_and_ds(
     p = np.exp(_scores(q, k, scale, causal, window) - np.where(lse == -np.inf, 0.0, lse))
     dp = _grouped(do, k) @ v.swapaxes(-1, -2)
     return p, p * (dp - delta)
+
+
+class UnfusedOutputs(NamedTuple):
+    """What `attention_unfused` returns: the result, and the probabilities that the backward pass reads."""
+
+    o: np.ndarray  # (B, H, Tq, D)
+    p: np.ndarray  # (B, H, Tq, Tk)
+
+
+def masked_softmax(s: np.ndarray, scale: float = 1.0, causal: str = "none", window: int = 0) -> np.ndarray:
+    """p (B, H, Tq, Tk), the softmax of scale s over the visible keys, 0 elsewhere."""
+    s = np.where(visible(*s.shape[2:], causal, window), s * scale, -np.inf)
+    most = s.max(axis=-1, keepdims=True, initial=-np.inf)
+    p = np.exp(s - np.where(most == -np.inf, 0.0, most))
+    total = p.sum(axis=-1, keepdims=True)
+    return p / np.where(total == 0, 1.0, total)
+
+
+def masked_softmax_vjp(
+    dp: np.ndarray, p: np.ndarray, scale: float = 1.0, causal: str = "none", window: int = 0
+) -> np.ndarray:
+    """ds (B, H, Tq, Tk), the gradient of sum(dp * masked_softmax(s)), from p = masked_softmax(s)."""
+    p = np.where(visible(*p.shape[2:], causal, window), p, 0.0)
+    return (p * (dp - (p * dp).sum(axis=-1, keepdims=True))) * scale
+
+
+def attention_unfused(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float | None = None, causal: str = "none", window: int = 0
+) -> UnfusedOutputs:
+    """o and p: `attention`, with the probabilities in place of their statistic."""
+    s = (_grouped(q, k) @ k.swapaxes(-1, -2)).reshape(*q.shape[:3], k.shape[2])
+    p = masked_softmax(s, _scale(scale, q), causal, window)
+    return UnfusedOutputs((_grouped(p, k) @ v).reshape(q.shape), p)
+
+
+def attention_unfused_backward(
+    do: np.ndarray,
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    p: np.ndarray,
+    scale: float | None = None,
+    causal: str = "none",
+    window: int = 0,
+) -> AttentionGradients:
+    """dq, dk and dv from the saved p."""
+    dp = (_grouped(do, k) @ v.swapaxes(-1, -2)).reshape(p.shape)
+    ds = _grouped(masked_softmax_vjp(dp, p, _scale(scale, q), causal, window), k)
+    dv = _grouped(p, k).swapaxes(-1, -2) @ _grouped(do, k)
+    return AttentionGradients((ds @ k).reshape(q.shape), ds.swapaxes(-1, -2) @ _grouped(q, k), dv)
