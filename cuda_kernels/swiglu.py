@@ -20,6 +20,9 @@ from numba import cuda, float32
 from .launch import ceil_div, check_block, launcher, read, write
 from .silu import sigmoid_and_slope, silu
 
+ROWS_BLOCK = 256
+"""Threads of a block of the kernels with one block per row, unless a launcher is told otherwise."""
+
 
 @cuda.jit(device=True)
 def gated(de, row, column):
@@ -79,7 +82,7 @@ def swiglu_naive(de: Any, out: Any, block: int = 128, *, stream: Any = None) -> 
 
 
 @launcher(de=read("M", "2*I"), out=write("M", "I"))
-def swiglu_rows(de: Any, out: Any, block: int = 256, *, stream: Any = None) -> None:
+def swiglu_rows(de: Any, out: Any, block: int = ROWS_BLOCK, *, stream: Any = None) -> None:
     """Writes out (M, I) = left silu(gate) from de (M, 2I), one block per row."""
     check_block(block)
     if 0 not in out.shape:
@@ -96,7 +99,7 @@ def swiglu_backward_naive(dout: Any, de: Any, grad_de: Any, block: int = 128, *,
 
 
 @launcher(in_place=("de", "grad_de"), dout=read("M", "I"), de=read("M", "2*I"), grad_de=write("M", "2*I"))
-def swiglu_backward_rows(dout: Any, de: Any, grad_de: Any, block: int = 256, *, stream: Any = None) -> None:
+def swiglu_backward_rows(dout: Any, de: Any, grad_de: Any, block: int = ROWS_BLOCK, *, stream: Any = None) -> None:
     """Writes grad_de (M, 2I) from dout (M, I) and de (M, 2I), which it may replace; one block per row."""
     check_block(block)
     if 0 not in dout.shape:
