@@ -2,7 +2,7 @@
 
     permute:    rows[position[t, s]] = x[t]                          dx[t] = sum_s drows[position[t, s]]
     unpermute:  y[t] = sum_s gates[t, s] rows[position[t, s]]
-                drows[position[t, s]] = gates[t, s] dy[t]            dgates[t, s] = sum_d dy[t, d] rows[position[t, s], d]
+                drows[position[t, s]] = gates[t, s] dy[t],   dgates[t, s] = sum_d dy[t, d] rows[position[t, s], d]
 
 x, dx, y and dy (T, D), rows and drows (R, D) with R = T K are float32, bfloat16 or float16; gates and dgates (T, K)
 float32; position (T, K) int32 or int64, every row of 0 to R - 1 once (`routing_order.py` makes it so): hence plain

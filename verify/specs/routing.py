@@ -55,7 +55,7 @@ def gate_back(T=T):
     }
 
 
-def order_of(T=T):
+def order_of():
     index = "int32"
     return {
         "experts": Index(T, K, below=E, dtype=index),
@@ -140,7 +140,7 @@ expert_order_counted_spec = KernelSpec(
     operator=OPERATOR,
     launch=order_kernels.expert_order_counted,
     reference=expert_order,
-    args=order_of(MANY_T),
+    args=order_of(),
     configs={"block": [96]},
 )
 
