@@ -26,7 +26,7 @@ from . import active
 from .arguments import prepare
 from .device import ATTRIBUTES, DEVICE, resident_blocks
 from .faults import Unsupported
-from .limits import check_launch
+from .limits import check_dynamic_shared_memory, check_launch
 from .settings import Settings
 from .signatures import convert, select_signature
 from .streams import Stream
@@ -73,7 +73,12 @@ class Kernel:
         self.py_func = dispatcher.py_func
         self.argument_types = self.argtypes = argument_types
         self.signature = types.void(*argument_types)
+        self.dynamic_shared_limit = ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK"]
         self._for_gpu: Any = None
+
+    @property
+    def _codelibrary(self) -> Any:
+        return _Library(self) if active.settings() is not None else self._compiled()._codelibrary
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -100,6 +105,25 @@ class Kernel:
         """Blocks that are resident together on the emulated device, by threads and dynamic shared memory alone."""
         threads = functools.reduce(lambda x, y: x * y, blockdim) if isinstance(blockdim, tuple) else blockdim
         return resident_blocks(threads, dynsmemsize) * ATTRIBUTES["MULTIPROCESSOR_COUNT"]
+
+
+class _Library:
+    """What host code asks a kernel's code library for, to set an attribute of the loaded function by the driver."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+
+    def get_cufunc(self) -> _Function:
+        return _Function(self.kernel)
+
+
+class _Function:
+    """A loaded function; its handle is what `EmulatedDriver.cuKernelSetAttribute` receives."""
+
+    device = DEVICE
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.handle = kernel
 
 
 class LaunchConfiguration(numba_dispatcher._LaunchConfiguration):
@@ -151,12 +175,13 @@ def call(self: Any, args: tuple[Any, ...], launch_config: Any) -> None:
     grid, block = _three(launch_config.griddim), _three(launch_config.blockdim)
     where = place(self)
     shared = int(launch_config.sharedmem or 0)
-    check_launch(where.pop("kernel"), grid, block, shared, self.targetoptions.get("launch_bounds"), where)
+    check_launch(where.pop("kernel"), grid, block, self.targetoptions.get("launch_bounds"), where)
     arguments, write_backs = prepare(_parameters(self, args), args, self.extensions or (), launch_config.stream)
     kernel = _kernel_for(self, arguments)
     arguments = tuple(map(convert, arguments, kernel.argument_types))
     for callback in launch_config.pre_launch_callbacks:
         callback(kernel, launch_config)
+    check_dynamic_shared_memory(shared, kernel.dynamic_shared_limit, place(self))
     if isinstance(launch_config.stream, Stream):
         launch_config.stream.drain()
     run = importlib.import_module("refkit.cpu.launch").launch

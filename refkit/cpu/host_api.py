@@ -17,7 +17,7 @@ from numba.cuda.cudadrv import devices as numba_devices
 from numba.cuda.cudadrv import driver as numba_driver
 
 from . import memory
-from .device import DEVICE, Context, Device
+from .device import ATTRIBUTES, DEVICE, Context, Device
 from .faults import Unsupported
 from .streams import elapsed_milliseconds
 
@@ -133,6 +133,18 @@ class EmulatedDriver(numba_driver.Driver):
 
     def cuEventElapsedTime(self, start: int, end: int) -> float:
         return elapsed_milliseconds(DEVICE.primary_context.event(start), DEVICE.primary_context.event(end))
+
+    def cuKernelSetAttribute(self, attribute: Any, value: int, kernel: Any, device: int) -> None:
+        """The most dynamic shared memory of a launch is kept; a preferred carve-out changes nothing here."""
+        attributes = numba_driver.binding.CUfunction_attribute
+        if attribute == attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+            most = ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]
+            if not 0 <= value <= most:
+                code = numba_driver.binding.CUresult.CUDA_ERROR_INVALID_VALUE
+                raise numba_driver.CudaAPIError(code, f"{value} bytes of dynamic shared memory; a block has {most}")
+            kernel.dynamic_shared_limit = value
+        elif attribute != attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+            raise Unsupported(f"function attribute {attribute} is not emulated on the CPU executor")
 
     def cuProfilerStart(self) -> None:
         """Nothing to profile."""

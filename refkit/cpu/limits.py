@@ -13,10 +13,12 @@ AXES = "xyz"
 def check_shared_memory(
     kernel: str, static_bytes: int, dynamic_bytes: int, place: dict[str, Any] | None = None
 ) -> None:
-    """Raise `LaunchConfigurationError` if a block's shared memory, static and dynamic together, is more than a block
-    gets: ptxas refuses such a kernel, the driver such a launch."""
-    limit = ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK"]
-    if static_bytes + dynamic_bytes > limit:
+    """Raise `LaunchConfigurationError` if a block's static shared memory, or static and dynamic together, is more than
+    a block gets: ptxas refuses such a kernel, the driver such a launch. Dynamic memory up to the usual limit counts
+    against that limit; a kernel that was allowed more has all of a multiprocessor's."""
+    usual = ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK"]
+    limit = usual if dynamic_bytes <= usual else ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"]
+    if static_bytes > usual or static_bytes + dynamic_bytes > limit:
         also = f" and {dynamic_bytes} of dynamic" if dynamic_bytes else ""
         message = f"{static_bytes} bytes of static{also} shared memory; the limit is {limit} together"
         raise LaunchConfigurationError(message, kernel=kernel, **(place or {}))
@@ -26,7 +28,6 @@ def check_launch(
     kernel: str,
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
-    dynamic_shared_bytes: int,
     launch_bounds: Any = None,
     place: dict[str, Any] | None = None,
 ) -> None:
@@ -52,6 +53,11 @@ def check_launch(
     bound = launch_bounds[0] if isinstance(launch_bounds, (tuple, list)) else launch_bounds
     if bound is not None and threads > bound:
         refuse(f"block {tuple(block)} has {threads} threads; the kernel's launch_bounds allow {bound}")
-    shared = ATTRIBUTES["MAX_SHARED_MEMORY_PER_BLOCK"]
-    if not 0 <= dynamic_shared_bytes <= shared:
-        refuse(f"{dynamic_shared_bytes} bytes of dynamic shared memory; the limit is {shared}")
+
+
+def check_dynamic_shared_memory(dynamic_bytes: int, limit: int, place: dict[str, Any]) -> None:
+    """Raise `LaunchConfigurationError` for more dynamic shared memory than the kernel is allowed: 48 KB, or what
+    `cuKernelSetAttribute` allowed it."""
+    if not 0 <= dynamic_bytes <= limit:
+        message = f"{dynamic_bytes} bytes of dynamic shared memory; the limit is {limit}"
+        raise LaunchConfigurationError(message, **place)
