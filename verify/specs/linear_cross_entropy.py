@@ -1,0 +1,88 @@
+"""Cross-entropy of the logits x w, never in memory as a whole: loss and lse; dx, and dw accumulated in float32."""
+
+from refkit.cuda_kernels import linear_cross_entropy as kernels
+from refkit.cuda_kernels import linear_cross_entropy_backward as backward_kernels
+from refkit.reference.linear_cross_entropy import linear_cross_entropy, linear_cross_entropy_gradients
+from refkit.verify import Dim, In, Index, InOut, KernelSpec, Out, Scalar
+from refkit.verify.ledger import Ledger
+from refkit.verify.specs.cross_entropy import IGNORE_INDEX, IGNORED, LABEL_SMOOTHING, log_sums
+
+T, K, V = Dim("T", min=0), Dim("K", min=0, max=128), Dim("V")
+
+OPERATOR = "linear_cross_entropy"
+# Unequal tiles, and chunks that end within one: a mix-up shows.
+TILES = {"block_m": [48], "block_n": [32], "block_k": [8], "thread_m": [4], "thread_n": [4], "block": [64]}
+CHUNKED = {"chunk": [40], **TILES}
+
+LEDGER = {
+    "forward": Ledger(saved="x, w, labels, lse", flops="2 T K V + 3 T V"),
+    "backward": Ledger(saved="", flops="6 T K V + 4 T V"),
+}
+
+
+def forward(dtype="float32", labels="int64", rows=None, refused=False):
+    refusal = {"out_of_range": "error"} if refused else {}
+    return {
+        "x": In(T, K, dtype=dtype),
+        "w": In(K, V, dtype=dtype),
+        "labels": Index(T, below=V, ignore=IGNORED, dtype=labels, **refusal),
+        "loss": Out(T if rows is None else rows),
+        "lse": Out(T),
+        "ignore_index": Scalar([IGNORED], dtype="int64") if refused else IGNORE_INDEX,
+        "label_smoothing": LABEL_SMOOTHING,
+    }
+
+
+def small_weights(rng, shape):
+    """Weights for which the logits of ordinary rows are of size one."""
+    return rng.standard_normal(shape) / max(1, shape[0]) ** 0.5
+
+
+def backward(dtype="float32", labels="int64", rows=None):
+    return {
+        "dloss": In(T if rows is None else rows),
+        "x": In(T, K, dtype=dtype, values="normal"),
+        "w": In(K, V, dtype=dtype, values=small_weights),
+        "labels": Index(T, below=V, ignore=IGNORED, dtype=labels),
+        "lse": In(T, values=log_sums),
+        "dx": Out(T, K, dtype=dtype),
+        "dw": InOut(K, V),
+        "ignore_index": IGNORE_INDEX,
+        "label_smoothing": LABEL_SMOOTHING,
+    }
+
+
+def gradients_accumulated(dloss, x, w, labels, lse, dw, ignore_index, label_smoothing, reduction="none"):
+    dx, own = linear_cross_entropy_gradients(dloss, x, w, labels, lse, ignore_index, label_smoothing, reduction)
+    return dx, dw + own
+
+
+linear_cross_entropy_chunked_spec = KernelSpec(
+    launch=kernels.linear_cross_entropy_chunked, reference=linear_cross_entropy, args=forward(), configs=CHUNKED
+)
+linear_cross_entropy_fused_spec = KernelSpec(
+    launch=kernels.linear_cross_entropy_fused, reference=linear_cross_entropy, args=forward(), configs={"tile": [4, 8]}
+)
+linear_cross_entropy_fused_bf16_spec = KernelSpec(
+    launch=kernels.linear_cross_entropy_fused,
+    reference=linear_cross_entropy,
+    args=forward("bfloat16", "int32", rows=1, refused=True),
+    configs={"tile": [8], "reduction": ["mean", "sum"], "check": [True]},
+)
+
+linear_cross_entropy_backward_chunked_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.linear_cross_entropy_backward_chunked,
+    reference=gradients_accumulated,
+    args=backward(),
+    configs=CHUNKED,
+    derivative_of=linear_cross_entropy,
+)
+linear_cross_entropy_backward_mean_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.linear_cross_entropy_backward_chunked,
+    reference=gradients_accumulated,
+    args=backward("bfloat16", "int32", rows=1),
+    configs={"chunk": [20], "reduction": ["mean"], **TILES},
+    derivative_of=linear_cross_entropy,
+)
