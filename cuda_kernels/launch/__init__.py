@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .checks import ceil_div, check_block, check_float32, check_multiple, check_shape
 from .declarations import FLOAT32, FLOATS, INTEGERS, ArrayArgument, add_into, read, update, write
-from .launcher import launcher
+from .decorator import launcher
 from .streams import as_stream
 from .views import present_or_empty, transposed
 

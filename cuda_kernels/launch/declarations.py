@@ -29,17 +29,13 @@ INTEGERS: tuple[str, ...] = ("int32", "int64")
 
 @dataclass(frozen=True)
 class ArrayArgument:
-    """One array of a launcher: `access` is "read", "write", "add_into" or "update"."""
+    """One array of a launcher: `access` is "read", "write", "add_into" or "update"; all but "read" are `written`."""
 
     access: str
     dims: tuple[Dim, ...]
     dtypes: tuple[str, ...]
     optional: bool
-
-    @property
-    def written(self) -> bool:
-        """Whether a kernel stores into the array."""
-        return self.access != "read"
+    written: bool
 
     @property
     def shape(self) -> str:
@@ -70,7 +66,9 @@ def update(*dims: str | int, dtypes: Dtypes = FLOATS, optional: bool = False) ->
 
 def _argument(access: str, dims: tuple[str | int, ...], dtypes: Dtypes, optional: bool) -> ArrayArgument:
     listed = dtypes if isinstance(dtypes, (tuple, list)) else (dtypes,)
-    return ArrayArgument(access, tuple(parse(dim) for dim in dims), tuple(map(_dtype_name, listed)), optional)
+    return ArrayArgument(
+        access, tuple(parse(dim) for dim in dims), tuple(map(_dtype_name, listed)), optional, access != "read"
+    )
 
 
 def _dtype_name(dtype: Any) -> str:

@@ -22,7 +22,7 @@ _DEVICES = {CPU: "CPU memory", CUDA_HOST: "page-locked CPU memory", 10: "a ROCm 
 _TENSOR = struct.Struct(
     "=QiiiBBHQQQ"
 )  # data; device type, number; axes; dtype code, bits, lanes; shape; strides; offset
-_VERSIONED = struct.Struct("=IIQQQ")  # major, minor; context; deleter; flags; the tensor follows
+_VERSIONED = struct.Struct("=IIQQQ" + _TENSOR.format[1:])  # major, minor; context; deleter; flags; the tensor
 _READ_ONLY = 1
 
 _FAMILIES = {0: "int", 1: "uint", 2: "float", 5: "complex"}
@@ -80,28 +80,31 @@ def export(array: Any, stream: int | None) -> Tensor:
 
 def read_capsule(capsule: Any) -> Tensor:
     """The tensor in a DLPack capsule; BufferError where it is none, was consumed, or holds what is not known here."""
-    flags = 0
     if _is_valid(capsule, b"dltensor_versioned"):
         address = _pointer(capsule, b"dltensor_versioned")
-        major, minor, _, _, flags = _VERSIONED.unpack(ctypes.string_at(address, _VERSIONED.size))
-        if major != VERSION[0]:
-            raise BufferError(f"DLPack version {major}.{minor} is not known, expected {VERSION[0]}.x")
-        address += _VERSIONED.size
+        major = ctypes.c_uint32.from_address(address).value
+        if major != VERSION[0]:  # the rest may then look different
+            raise BufferError(f"DLPack version {major} is not known, expected {VERSION[0]}")
+        _, _, _, _, flags, *tensor = _VERSIONED.unpack(ctypes.string_at(address, _VERSIONED.size))
     elif _is_valid(capsule, b"dltensor"):
-        address = _pointer(capsule, b"dltensor")
+        flags, tensor = 0, _TENSOR.unpack(ctypes.string_at(_pointer(capsule, b"dltensor"), _TENSOR.size))
     else:
         raise BufferError(f"{capsule!r} is not a DLPack capsule that can still be read")
-    data, kind, device, axes, code, bits, lanes, shape_at, strides_at, offset = _TENSOR.unpack(
-        ctypes.string_at(address, _TENSOR.size)
-    )
+    data, kind, device, axes, code, bits, lanes, shape_at, strides_at, offset = tensor
     dtype = _dtype(code, bits, lanes)
     shape = _integers(shape_at, axes)
-    strides = _in_bytes(_integers(strides_at, axes) if strides_at else _compact(shape), dtype.itemsize)
+    strides = _integers(strides_at, axes) if strides_at else _compact(shape)
+    strides = tuple([stride * dtype.itemsize for stride in strides])
     return Tensor(data + offset, kind, device, shape, strides, dtype, bool(flags & _READ_ONLY), capsule)
 
 
 def _integers(address: int, count: int) -> tuple[int, ...]:
-    return struct.unpack(f"={count}q", ctypes.string_at(address, 8 * count)) if count else ()
+    return _int64(count).unpack(ctypes.string_at(address, 8 * count)) if count else ()
+
+
+@functools.cache
+def _int64(count: int) -> struct.Struct:
+    return struct.Struct(f"={count}q")
 
 
 def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -110,10 +113,6 @@ def _compact(shape: tuple[int, ...]) -> tuple[int, ...]:
     for axis in range(len(shape) - 1, 0, -1):
         strides[axis - 1] = strides[axis] * shape[axis]
     return tuple(strides)
-
-
-def _in_bytes(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    return tuple(stride * itemsize for stride in strides)
 
 
 @functools.cache

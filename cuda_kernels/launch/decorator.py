@@ -12,7 +12,7 @@ from numba import cuda
 from . import shapes
 from .declarations import ArrayArgument, name_of
 from .foreign import as_device_array, current_device
-from .overlap import Extent, check_overlaps, extent_of
+from .overlap import check_overlaps, extent_of
 from .streams import as_stream
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -91,13 +91,9 @@ def _prepare(
             raise TypeError(f"{name}: {key} has dtype {array.dtype}, expected {_listed(argument.dtypes)}")
         present.append((key, argument, array))
     shapes.check(name, present)
-    check_overlaps(name, [_extent(*entry) for entry in present], in_place)
+    check_overlaps(name, [extent_of(key, array, argument.written) for key, argument, array in present], in_place)
     for key, argument in absent:
         given[key] = cuda.device_array((0,) * len(argument.dims), _absent_dtype(argument, present), stream=stream)
-
-
-def _extent(key: str, argument: ArrayArgument, array: Any) -> Extent:
-    return extent_of(key, array, argument.written)
 
 
 def _absent_dtype(argument: ArrayArgument, present: list[tuple[str, ArrayArgument, Any]]) -> Any:
@@ -126,5 +122,13 @@ def _check_declaration(
     if stream is None or stream.kind is not stream.KEYWORD_ONLY or stream.default is not None:
         raise TypeError(f"launcher {name}: expected a keyword-only parameter stream=None in {name}{signature}")
     for pair in in_place:
-        if len(pair) != 2 or not pair <= arrays.keys():
-            raise TypeError(f"launcher {name}: in_place names {sorted(pair)}, expected two declared arrays")
+        if len(pair) != 2 or not pair <= arrays.keys() or not any(arrays[key].written for key in pair):
+            raise TypeError(
+                f"launcher {name}: in_place names {sorted(pair)}, expected two declared arrays, one written"
+            )
+    dims = [(key, dim) for key, argument in arrays.items() for dim in argument.dims]
+    alone = {dim.name for _, dim in dims}
+    for key, dim in dims:
+        for part in dim.names:
+            if part not in alone:
+                raise TypeError(f"launcher {name}: {key} has the dim {dim.text!r}, but no array has {part} as a dim")
