@@ -85,7 +85,7 @@ def test_dtypes_are_given_by_name_or_type_or_alone():
     @launcher(
         a=read("T", dtypes=("bool", np.uint8)),
         b=read("T", dtypes=np.int32),
-        c=update("T", dtypes=FLOATS + ("float64",)),
+        c=update("T", dtypes=(*FLOATS, "float64")),
     )
     def launch(a, b, c, *, stream=None):
         return True
@@ -266,7 +266,7 @@ def test_every_dim_can_be_known():
 
 @pytest.mark.parametrize("pair", [("x", "z"), ("x", "x"), ("x", "w")])
 def test_in_place_names_two_arrays_one_of_them_written(pair):
-    with pytest.raises(TypeError, match="launcher f: in_place names .* expected two declared arrays, one written"):
+    with pytest.raises(TypeError, match=r"launcher f: in_place names .* expected two declared arrays, one written"):
 
         @launcher(x=read("T"), w=read("T"), y=write("T"), in_place=pair)
         def f(x, w, y, *, stream=None): ...
