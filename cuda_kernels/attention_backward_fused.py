@@ -13,7 +13,7 @@ from typing import Any
 from numba import cuda, float32
 
 from .attention_mask import sees, visible_keys, visible_queries
-from .attention_tiles import LANES, ROWS, AttentionTiles, add_weighted_rows, loader, row_products
+from .attention_tiles import LANES, ROWS, AttentionTiles, add_row_products, add_weighted_rows, loader
 
 
 @cuda.jit(device=True)
@@ -29,7 +29,7 @@ def fused_dq(tiles: AttentionTiles) -> Any:
     score_columns, columns = block_k // LANES, width // LANES
     padded, padded_k = width + 1, block_k + 1
     load_queries, load_keys = loader(block_q, width), loader(block_k, width)
-    products, add_rows = row_products(score_columns), add_weighted_rows(block_k, columns)
+    add_products, add_rows = add_row_products(score_columns), add_weighted_rows(block_k, columns)
 
     @cuda.jit
     def attention_dq_kernel(do, q, k, v, lse, delta, scale, lower, upper, dq):
@@ -62,11 +62,14 @@ def fused_dq(tiles: AttentionTiles) -> Any:
         for first_key in range(first, end, block_k):
             load_keys(kv_tile, v[batch, kv_head], first_key)
             cuda.syncthreads()
-            products(do_tile, kv_tile, my_row, lane, depth, dp)
+            for r in range(ROWS):
+                for c in range(score_columns):
+                    s[r, c], dp[r, c] = float32(0), float32(0)
+            add_products(do_tile, kv_tile, my_row, lane, depth, dp)
             cuda.syncthreads()  # the values are overwritten next
             load_keys(kv_tile, k[batch, kv_head], first_key)
             cuda.syncthreads()
-            products(q_tile, kv_tile, my_row, lane, depth, s)
+            add_products(q_tile, kv_tile, my_row, lane, depth, s)
             for r in range(ROWS):
                 for c in range(score_columns):
                     key, ds = first_key + lane + LANES * c, float32(0)
@@ -94,7 +97,7 @@ def fused_dk_dv(tiles: AttentionTiles) -> Any:
     score_columns, columns = block_q // LANES, width // LANES
     padded, padded_q = width + 1, block_q + 1
     load_queries, load_keys = loader(block_q, width), loader(block_k, width)
-    products, add_rows = row_products(score_columns), add_weighted_rows(block_q, columns)
+    add_products, add_rows = add_row_products(score_columns), add_weighted_rows(block_q, columns)
 
     @cuda.jit
     def attention_dk_dv_kernel(do, q, k, v, lse, delta, scale, lower, upper, dk, dv):
@@ -124,7 +127,10 @@ def fused_dk_dv(tiles: AttentionTiles) -> Any:
             for first_query in range(first, end, block_q):
                 load_queries(q_tile, q[batch, head], first_query)
                 cuda.syncthreads()
-                products(k_tile, q_tile, my_row, lane, depth, p)
+                for r in range(ROWS):
+                    for c in range(score_columns):
+                        p[r, c], dp[r, c] = float32(0), float32(0)
+                add_products(k_tile, q_tile, my_row, lane, depth, p)
                 for c in range(score_columns):
                     query = first_query + lane + LANES * c
                     row_lse = lse[batch, head, query] if query < queries else float32(0)
@@ -137,7 +143,7 @@ def fused_dk_dv(tiles: AttentionTiles) -> Any:
                 cuda.syncthreads()  # the queries are overwritten next
                 load_queries(q_tile, do[batch, head], first_query)
                 cuda.syncthreads()
-                products(v_tile, q_tile, my_row, lane, depth, dp)
+                add_products(v_tile, q_tile, my_row, lane, depth, dp)
                 add_rows(weights, q_tile, my_row, lane, sums_v)
                 cuda.syncthreads()
                 load_queries(q_tile, q[batch, head], first_query)
