@@ -44,8 +44,9 @@ def parse(dim: str | int) -> Dim:
         return Dim(text, 1, tree.id, names, None)
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
         for number, name in ((tree.left, tree.right), (tree.right, tree.left)):
-            if isinstance(number, ast.Constant) and isinstance(name, ast.Name) and number.value > 0:
-                return Dim(text, number.value, name.id, names, None)
+            factor = number.value if isinstance(number, ast.Constant) else 0
+            if isinstance(name, ast.Name) and isinstance(factor, int) and factor > 0:
+                return Dim(text, factor, name.id, names, None)
     return Dim(text, 0, "", names, tree)
 
 

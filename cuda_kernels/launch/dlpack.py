@@ -85,12 +85,12 @@ def read_capsule(capsule: Any) -> Tensor:
         major = ctypes.c_uint32.from_address(address).value
         if major != VERSION[0]:  # the rest may then look different
             raise BufferError(f"DLPack version {major} is not known, expected {VERSION[0]}")
-        _, _, _, _, flags, *tensor = _VERSIONED.unpack(ctypes.string_at(address, _VERSIONED.size))
+        _, _, _, _, flags, *fields = _VERSIONED.unpack(ctypes.string_at(address, _VERSIONED.size))
     elif _is_valid(capsule, b"dltensor"):
-        flags, tensor = 0, _TENSOR.unpack(ctypes.string_at(_pointer(capsule, b"dltensor"), _TENSOR.size))
+        flags, fields = 0, list(_TENSOR.unpack(ctypes.string_at(_pointer(capsule, b"dltensor"), _TENSOR.size)))
     else:
         raise BufferError(f"{capsule!r} is not a DLPack capsule that can still be read")
-    data, kind, device, axes, code, bits, lanes, shape_at, strides_at, offset = tensor
+    data, kind, device, axes, code, bits, lanes, shape_at, strides_at, offset = fields
     dtype = _dtype(code, bits, lanes)
     shape = _integers(shape_at, axes)
     strides = _integers(strides_at, axes) if strides_at else _compact(shape)

@@ -147,9 +147,12 @@ def _device_of(address: int, where: str, device: int) -> int:
     """The GPU whose memory an address lies in."""
     attribute = driver.binding.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     try:
-        return int(driver.driver.cuPointerGetAttribute(attribute, driver.binding.CUdeviceptr(address)))
-    except driver.CudaAPIError:
-        raise ValueError(f"{where} lies at {address:#x}, in no GPU's memory; expected memory of GPU {device}") from None
+        number = int(driver.driver.cuPointerGetAttribute(attribute, driver.binding.CUdeviceptr(address)))
+    except driver.CudaAPIError:  # an address that the driver does not know
+        number = -1
+    if number < 0:
+        raise ValueError(f"{where} lies at {address:#x}, in no GPU's memory; expected memory of GPU {device}")
+    return number
 
 
 def _order(producer: int | None, stream: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MAX_WORK = 1_000_000
+MAX_WORK: Any = 1_000_000  # NumPy's stubs know only 0 and -1
 """Candidate solutions that `numpy.shares_memory` may look at for one pair: some milliseconds."""
 
 
