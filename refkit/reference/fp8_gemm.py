@@ -1,7 +1,7 @@
 """Matrix products of block-scaled fp8 operands, forward, dgrad and wgrad (DeepSeek-V3, arXiv 2412.19437, section 3.3).
 
-Activations carry one scale per 1 x group elements, weights one per group x group; dequantised, an operand is q times the
-scale of its block, and the products are those of the linear layer y = x w:
+Activations carry one scale per 1 x group elements, weights one per group x group; dequantised, an operand is q times
+the scale of its block, and the products are those of the linear layer y = x w:
 
     y (T, N)  = x w        x (T, K) in row groups, w (K, N) in square blocks
     dx (T, K) = dy w^T     dy (T, N) in row groups, the same w
