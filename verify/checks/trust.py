@@ -15,6 +15,7 @@ import numpy as np
 from refkit.numerics.bounded import Bounded
 from refkit.numerics.formats import format_of, is_floating, round_to
 from refkit.records import Verdict
+from refkit.verify.case import Case
 from refkit.verify.case_run import CaseRun
 from refkit.verify.checks import Check, Plan
 from refkit.verify.checks.accuracy import CHECK as ACCURACY
@@ -98,10 +99,29 @@ def _holds(name: str, bounded: Bounded, fake: np.ndarray) -> bool:
 
 
 def _stale_outputs(run: CaseRun) -> dict[str, np.ndarray]:
-    """The right outputs of the same case with another seed: what a launch that does nothing would leave of an earlier
-    one."""
+    """What a launch that does nothing would leave of an earlier call: the right outputs of the same case with another
+    seed, and of other scalars where an output does not depend on the arrays at all."""
     other = replace(run.case, seed=run.case.seed ^ 0x5BD1E995)
-    return plain_values(run.spec, other, draw_inputs(run.spec, other).for_reference())
+    stale = _right_outputs(run.spec, other)
+    same = [name for name, bounded in run.expectation.items() if np.array_equal(stale[name], np.asarray(bounded.value))]
+    if same and run.spec.scalars:
+        with_other_scalars = _right_outputs(run.spec, replace(other, scalars=_other_scalars(run)))
+        stale |= {name: with_other_scalars[name] for name in same}
+    return stale
+
+
+def _right_outputs(spec: KernelSpec, case: Case) -> dict[str, np.ndarray]:
+    return plain_values(spec, case, draw_inputs(spec, case).for_reference())
+
+
+def _other_scalars(run: CaseRun) -> dict[str, float | int | bool]:
+    """Each scalar's next choice, and each flag turned over."""
+    others: dict[str, float | int | bool] = {}
+    for name, value in {**run.spec.plain_scalars(), **run.case.scalars}.items():
+        choices = getattr(run.spec.scalars[name], "values", (False, True))
+        place = choices.index(value) if value in choices else -1
+        others[name] = choices[(place + 1) % len(choices)]
+    return others
 
 
 def _stored(fake: np.ndarray, storage: np.dtype) -> np.ndarray:

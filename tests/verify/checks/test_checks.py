@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refkit.records import CheckRecord, KernelRecord, Verdict
-from refkit.verify import Dim, In, InOut, KernelSpec, Out
+from refkit.verify import Dim, In, InOut, KernelSpec, Out, Scalar
 from refkit.verify.checks import all_checks
 from refkit.verify.options import Options
 from refkit.verify.profiles import PROFILES
@@ -117,6 +117,23 @@ def test_values_that_tell_nothing_are_mistrusted():
     record = verify(kernels.spec_of(kernels.right, args=args))
     assert record.status is Verdict.MISTRUSTED
     assert "y = 0" in failed(record)["trust"].message
+
+
+def test_an_output_of_the_scalars_alone_is_told_from_that_of_other_scalars():
+    def multiples(x, step, y, places):
+        y[...] = x
+        places[...] = step * np.arange(len(places))
+
+    def spec(*steps):
+        return KernelSpec(
+            launch=multiples,
+            reference=lambda x, step: (x, step * np.arange(len(x))),
+            args={"x": In(R), "step": Scalar(steps, dtype="int64"), "y": Out(R), "places": Out(R, dtype="int64")},
+        )
+
+    R = Dim("R")
+    assert verify(spec(3, 5)).status is Verdict.PASSED
+    assert "places = what another call left" in failed(verify(spec(3)))["trust"].message
 
 
 def test_a_copying_kernel_is_trusted_though_a_copy_is_right():
