@@ -17,7 +17,7 @@ VERSION = (1, 0)
 """The newest version that is asked for: later 1.x add nothing that is read here."""
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
-_DEVICES = {CPU: "CPU memory", CUDA_HOST: "page-locked CPU memory", 10: "a ROCm device"}
+_PLACES = {CPU: "in CPU memory", CUDA_HOST: "in page-locked CPU memory", 10: "on a ROCm device"}
 
 _TENSOR = struct.Struct(
     "=QiiiBBHQQQ"

@@ -85,9 +85,9 @@ def _from_dlpack(value: Any, where: str, written: bool, stream: Any, device: int
     kind, number = value.__dlpack_device__()
     emulated = device == ON_THE_CPU
     if emulated and kind != dlpack.CPU:
-        raise ValueError(f"{where} lies on {dlpack.place(kind, number)}, expected CPU memory: kernels run on the CPU")
+        raise ValueError(f"{where} lies {dlpack.place(kind, number)}, expected CPU memory: kernels run on the CPU")
     if not emulated and kind not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
-        raise ValueError(f"{where} lies in {dlpack.place(kind, number)}, expected memory of GPU {device}")
+        raise ValueError(f"{where} lies {dlpack.place(kind, number)}, expected memory of GPU {device}")
     if kind == dlpack.CUDA:
         _check_device(number, where, device)
     try:

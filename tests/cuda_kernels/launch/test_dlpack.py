@@ -154,15 +154,15 @@ def test_a_read_only_array_may_be_an_input_but_no_output():
 @pytest.mark.parametrize(
     ("device", "place"),
     [
-        ((2, 1), "GPU 1"),
-        ((3, 0), "page-locked CPU memory"),
-        ((10, 0), "a ROCm device"),
-        ((8, 0), "a device of DLPack type 8"),
+        ((2, 1), "on GPU 1"),
+        ((3, 0), "in page-locked CPU memory"),
+        ((10, 0), "on a ROCm device"),
+        ((8, 0), "on a device of DLPack type 8"),
     ],
 )
 def test_memory_of_another_device(device, place):
     array = Exported(np.zeros(3, np.float32), FLOAT32_CODE, device=device)
-    refused(ValueError, f"^copy_to: x lies on {place}, expected CPU memory", array, np.zeros(3, np.float32))
+    refused(ValueError, f"^copy_to: x lies {place}, expected CPU memory", array, np.zeros(3, np.float32))
     assert not array.calls
 
 
