@@ -83,23 +83,3 @@ def copier(extent: int, depth: int, threads: int, width: int) -> Copier:
                         store_16_bytes(tile, (k, x + i), (held[j], held[j + 1], held[j + 2], held[j + 3]))
 
     return Copier(rounds * width, fetch, deposit)
-
-
-@functools.cache
-def read_row(count: int) -> Any:
-    """`read_row(tile, k, x, held, first)`: held[first : first + count] = tile[k, x : x + count], 4 at a time if it can.
-
-    With count a multiple of 4, x must be one too.
-    """
-
-    @cuda.jit(device=True)
-    def read_vectors(tile, k, x, held, first):
-        for i in range(0, count, 4):
-            spread_4(load_16_bytes(tile, (k, x + i)), held, first + i)
-
-    @cuda.jit(device=True)
-    def read_elements(tile, k, x, held, first):
-        for i in range(count):
-            held[first + i] = tile[k, x + i]
-
-    return read_elements if count % 4 else read_vectors

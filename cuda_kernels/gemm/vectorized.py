@@ -18,7 +18,8 @@ from ..launch import ceil_div
 from .epilogues import operands_or_bias
 from .staging import PADDING
 from .tiles import Tiles
-from .vector_staging import copier, read_row, width_of
+from .vector_multiply import vector_multiply
+from .vector_staging import copier, width_of
 from .vectors import BYTES, is_aligned
 from .walks import row_by_row
 
@@ -31,14 +32,13 @@ def vectorized_gemm(epilogue: Any, tiles: Tiles, width_a: int, width_b: int, wal
     padded_m, padded_n = block_m + PADDING, block_n + PADDING
     held_a, fetch_a, deposit_a = copier(block_m, block_k, tiles.threads, width_a)
     held_b, fetch_b, deposit_b = copier(block_n, block_k, tiles.threads, width_b)
-    read_a, read_b = read_row(thread_m), read_row(thread_n)
+    multiply_tiles = vector_multiply(block_k, thread_m, thread_n)
 
     @cuda.jit
     def vectorized_gemm_kernel(a, b, operands, c):
         a_tile = cuda.shared.array((block_k, padded_m), float32, alignment=BYTES)  # (k, row)
         b_tile = cuda.shared.array((block_k, padded_n), float32, alignment=BYTES)  # (k, column)
         a_held, b_held = cuda.local.array(held_a, float32), cuda.local.array(held_b, float32)
-        a_column, b_row = cuda.local.array(thread_m, float32), cuda.local.array(thread_n, float32)
         values = cuda.local.array((thread_m, thread_n), float32)
         rows, columns, depth = a.shape[0], b.shape[1], a.shape[1]
         tile_m, tile_n = walk(cuda.blockIdx.x, (rows + block_m - 1) // block_m, (columns + block_n - 1) // block_n)
@@ -57,12 +57,7 @@ def vectorized_gemm(epilogue: Any, tiles: Tiles, width_a: int, width_b: int, wal
             deposit_a(a_held, a_tile, a_along_k)
             deposit_b(b_held, b_tile, b_along_k)
             cuda.syncthreads()
-            for kk in range(block_k):
-                read_a(a_tile, kk, my_row, a_column, 0)
-                read_b(b_tile, kk, my_column, b_row, 0)
-                for i in range(thread_m):
-                    for j in range(thread_n):
-                        values[i, j] += a_column[i] * b_row[j]
+            multiply_tiles(a_tile, b_tile, my_row, my_column, values)
             cuda.syncthreads()  # the tiles are overwritten next
 
         for i in range(thread_m):

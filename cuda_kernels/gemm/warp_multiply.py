@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from numba import cuda, float32
 
 from .tiles import LANES_M, LANES_N, WARP, WarpTiles
-from .vector_staging import read_row
+from .vector_multiply import outer_product, read_row
 
 
 class WarpProduct(NamedTuple):
@@ -37,7 +37,7 @@ def warp_product(epilogue: Any, tiles: WarpTiles) -> WarpProduct:
     pass_m, pass_n = LANES_M * thread_m, LANES_N * thread_n
     mine_m, mine_n = passes_m * thread_m, passes_n * thread_n
     warps_n = block_n // warp_n
-    read_a, read_b = read_row(thread_m), read_row(thread_n)
+    read_a, read_b, add_products = read_row(thread_m), read_row(thread_n), outer_product(mine_m, mine_n)
 
     @cuda.jit(device=True)
     def my_corner():
@@ -61,9 +61,7 @@ def warp_product(epilogue: Any, tiles: WarpTiles) -> WarpProduct:
                 read_a(a_tile, kk, my_row + p * pass_m, a_column, p * thread_m)
             for p in range(passes_n):
                 read_b(b_tile, kk, my_column + p * pass_n, b_row, p * thread_n)
-            for i in range(mine_m):
-                for j in range(mine_n):
-                    values[i, j] += a_column[i] * b_row[j]
+            add_products(a_column, b_row, values)
 
     @cuda.jit(device=True)
     def finish(values, operands, c, part, first_row, first_column, rows, columns):
