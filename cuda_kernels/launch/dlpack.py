@@ -60,9 +60,9 @@ class Tensor(NamedTuple):
 
 def place(device_type: int, device: int) -> str:
     """Where a tensor lies, in words."""
-    return (
-        f"GPU {device}" if device_type == CUDA else _DEVICES.get(device_type, f"a device of DLPack type {device_type}")
-    )
+    if device_type == CUDA:
+        return f"on GPU {device}"
+    return _PLACES.get(device_type, f"on a device of DLPack type {device_type}")
 
 
 def export(array: Any, stream: int | None) -> Tensor:
