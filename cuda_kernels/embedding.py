@@ -5,8 +5,8 @@
 
 The gradient of the table is a scatter-add of dy, seen as (B L, D), by the tokens, seen as (B L,):
 `embedding_backward_*` of `scatter_add.py`. table, positions, y and dy are float32, bfloat16 or float16, tokens int32 or
-int64; the sum of both rows is float32. Tokens lie in [0, V); a negative one does not count from the end. Tokens outside
-the range are the caller's fault: they are not looked for.
+int64; the sum of both rows is float32. A token outside [0, V), a negative one included (it does not count from the
+end), is an IndexError with `check=True`, before anything is written; without it it is the caller's fault.
 
 naive:                 one thread per element of y.
 block:                 one block per token, which reads the token once.
@@ -19,6 +19,7 @@ from typing import Any
 
 from numba import cuda, float32
 
+from .index_check import check_indices
 from .launch import INTEGERS, add_into, ceil_div, launcher, read, write
 
 
@@ -69,18 +70,22 @@ _embedding = launcher(
 
 @_embedding
 def embedding_naive(
-    tokens: Any, table: Any, positions: Any | None, y: Any, block: int = 256, *, stream: Any = None
+    tokens: Any, table: Any, positions: Any | None, y: Any, block: int = 256, check: bool = False, *, stream: Any = None
 ) -> None:
     """Writes y (B, L, D) from tokens (B, L), table (V, D) and positions (L, D); one thread per element."""
+    if check:
+        check_indices("embedding_naive", "tokens", tokens, table.shape[0], stream)
     if y.size:
         embedding_naive_kernel[ceil_div(y.size, block), block, stream](tokens, table, positions, y)
 
 
 @_embedding
 def embedding_block(
-    tokens: Any, table: Any, positions: Any | None, y: Any, block: int = 128, *, stream: Any = None
+    tokens: Any, table: Any, positions: Any | None, y: Any, block: int = 128, check: bool = False, *, stream: Any = None
 ) -> None:
     """Writes y (B, L, D) from tokens (B, L), table (V, D) and positions (L, D); one block per token."""
+    if check:
+        check_indices("embedding_block", "tokens", tokens, table.shape[0], stream)
     if y.size:
         embedding_block_kernel[tokens.size, block, stream](tokens, table, positions, y)
 

@@ -4,8 +4,7 @@
 
 x, gamma, beta and y are float32, bfloat16 or float16; arithmetic is float32. The variance is the mean of
 (x - mean)^2, never E[x^2] - E[x]^2, which loses everything once the mean is large. Rows of no columns get NaN for mean
-and rstd.
-The backward pass is in `layer_norm_backward.py`.
+and rstd. The backward pass is in `layer_norm_backward.py`, the residual form in `layer_norm_residual.py`.
 
 naive:    one thread per row, two passes over the row for the statistics.
 warp:     one warp per row, two passes, sums by shuffles; for short rows.
@@ -25,7 +24,8 @@ import numpy as np
 from numba import cuda, float32
 
 from .launch import FLOAT32, ceil_div, check_block, launcher, read, write
-from .reduction import FULL_MASK, WARP, block_sum, warp_sum
+from .primitives.block import block_moments, block_sum
+from .primitives.warp import WARP, warp_sum
 
 
 @cuda.jit(device=True)
@@ -102,18 +102,8 @@ def layer_norm_block_kernel(x, gamma, beta, eps, y, mean, rstd):
         rstd[row] = r
 
 
-@cuda.jit(device=True)
-def join_moments(count_a, mean_a, squares_a, count_b, mean_b, squares_b):
-    """Count, mean and sum of squared deviations of two sets of numbers together; a set may be empty."""
-    count = count_a + count_b
-    share = count_b / count if count > float32(0) else float32(0)
-    delta = mean_b - mean_a
-    return count, mean_a + delta * share, squares_a + squares_b + delta * delta * count_a * share
-
-
 @cuda.jit
 def layer_norm_welford_kernel(x, gamma, beta, eps, y, mean, rstd):
-    moments = cuda.shared.array((3, WARP), float32)  # count, mean, sum of squares of each warp
     row, thread, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     columns = x.shape[1]
     count, m, squares = float32(0), float32(0), float32(0)
@@ -124,18 +114,7 @@ def layer_norm_welford_kernel(x, gamma, beta, eps, y, mean, rstd):
         delta = value - m
         m += delta / count
         squares += delta * (value - m)
-    for bit in range(5):
-        offset = 16 >> bit
-        other_count = cuda.shfl_down_sync(FULL_MASK, count, offset)
-        other_mean = cuda.shfl_down_sync(FULL_MASK, m, offset)
-        other_squares = cuda.shfl_down_sync(FULL_MASK, squares, offset)
-        count, m, squares = join_moments(count, m, squares, other_count, other_mean, other_squares)
-    if thread % WARP == 0:
-        moments[0, thread // WARP], moments[1, thread // WARP], moments[2, thread // WARP] = count, m, squares
-    cuda.syncthreads()
-    count, m, squares = moments[0, 0], moments[1, 0], moments[2, 0]
-    for warp in range(1, threads // WARP):
-        count, m, squares = join_moments(count, m, squares, moments[0, warp], moments[1, warp], moments[2, warp])
+    count, m, squares = block_moments(count, m, squares)
     r = float32(1) / math.sqrt(squares / float32(columns) + eps)
     for column in range(thread, columns, threads):
         y[row, column] = scale_and_shift((float32(x[row, column]) - pivot - m) * r, gamma, beta, column)

@@ -1,10 +1,12 @@
 """Layer normalisation, backward, from the saved mean and rstd (T,): xhat = (x - mean) rstd, dxhat = dy gamma.
 
-    dx (T, C)   = rstd (dxhat - mean_C(dxhat) - xhat mean_C(dxhat xhat))
+    dx (T, C)   = rstd (dxhat - mean_C(dxhat) - xhat mean_C(dxhat xhat)) + dh
     dgamma (C,) += sum_t dy xhat        into the caller's float32 buffer
     dbeta (C,)  += sum_t dy             into the caller's float32 buffer
 
-dy, x, gamma and dx are float32, bfloat16 or float16; gamma may be None; arithmetic is float32.
+gamma may be None. dh (T, C) is the gradient that reaches x past the norm, in a residual stream; None without one. In
+the residual form x is the stored sum h, and dx, which may take the place of dh, is the gradient of both its terms. dy,
+x, gamma, dh and dx are float32, bfloat16 or float16; arithmetic is float32.
 
 dx naive:             one thread per row.
 dx warp:              one warp per row; for short rows.
@@ -23,7 +25,8 @@ from typing import Any
 from numba import cuda, float32
 
 from .launch import FLOAT32, add_into, ceil_div, check_block, launcher, read, write
-from .reduction import WARP, block_sum, warp_sum
+from .primitives.block import block_sum
+from .primitives.warp import WARP, warp_sum
 
 # ------------------------------------------------------------------------------------------------------------ dx
 
@@ -37,8 +40,14 @@ def upstream(dy, gamma, row, column):
     return value
 
 
+@cuda.jit(device=True)
+def past_the_norm(dh, row, column):
+    """dh; an empty one means 0."""
+    return float32(dh[row, column]) if dh.shape[0] > 0 else float32(0)
+
+
 @cuda.jit
-def layer_norm_dx_naive_kernel(dy, x, gamma, mean, rstd, dx):
+def layer_norm_dx_naive_kernel(dy, x, gamma, mean, rstd, dh, dx):
     row = cuda.grid(1)
     if row >= x.shape[0]:
         return
@@ -51,11 +60,12 @@ def layer_norm_dx_naive_kernel(dy, x, gamma, mean, rstd, dx):
     average, average_xhat = total / float32(columns), total_xhat / float32(columns)
     for column in range(columns):
         xhat = (float32(x[row, column]) - m) * r
-        dx[row, column] = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+        value = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+        dx[row, column] = value + past_the_norm(dh, row, column)
 
 
 @cuda.jit
-def layer_norm_dx_warp_kernel(dy, x, gamma, mean, rstd, dx):
+def layer_norm_dx_warp_kernel(dy, x, gamma, mean, rstd, dh, dx):
     lane = cuda.threadIdx.x % WARP
     row = cuda.grid(1) // WARP
     if row >= x.shape[0]:
@@ -69,11 +79,12 @@ def layer_norm_dx_warp_kernel(dy, x, gamma, mean, rstd, dx):
     average, average_xhat = warp_sum(total) / float32(columns), warp_sum(total_xhat) / float32(columns)
     for column in range(lane, columns, WARP):
         xhat = (float32(x[row, column]) - m) * r
-        dx[row, column] = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+        value = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+        dx[row, column] = value + past_the_norm(dh, row, column)
 
 
 @cuda.jit
-def layer_norm_dx_block_kernel(dy, x, gamma, mean, rstd, dx):
+def layer_norm_dx_block_kernel(dy, x, gamma, mean, rstd, dh, dx):
     row, thread, threads = cuda.blockIdx.x, cuda.threadIdx.x, cuda.blockDim.x
     columns, m, r = x.shape[1], mean[row], rstd[row]
     total, total_xhat = float32(0), float32(0)
@@ -84,7 +95,8 @@ def layer_norm_dx_block_kernel(dy, x, gamma, mean, rstd, dx):
     average, average_xhat = block_sum(total) / float32(columns), block_sum(total_xhat) / float32(columns)
     for column in range(thread, columns, threads):
         xhat = (float32(x[row, column]) - m) * r
-        dx[row, column] = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+        value = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
+        dx[row, column] = value + past_the_norm(dh, row, column)
 
 
 # ------------------------------------------------------------------------------------------------- dgamma, dbeta
@@ -155,11 +167,13 @@ def layer_norm_add_parts_kernel(dgamma_parts, dbeta_parts, dgamma, dbeta):
 
 
 _dx = launcher(
+    in_place=("dh", "dx"),
     dy=read("T", "C"),
     x=read("T", "C"),
     gamma=read("C", optional=True),
     mean=read("T", dtypes=FLOAT32),
     rstd=read("T", dtypes=FLOAT32),
+    dh=read("T", "C", optional=True),
     dx=write("T", "C"),
 )
 _dgamma_dbeta = launcher(
@@ -174,31 +188,58 @@ _dgamma_dbeta = launcher(
 
 @_dx
 def layer_norm_dx_naive(
-    dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128, *, stream: Any = None
+    dy: Any,
+    x: Any,
+    gamma: Any | None,
+    mean: Any,
+    rstd: Any,
+    dh: Any | None,
+    dx: Any,
+    block: int = 128,
+    *,
+    stream: Any = None,
 ) -> None:
-    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one thread per row."""
+    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,), dh (T, C); one thread per row."""
     if 0 not in x.shape:
-        layer_norm_dx_naive_kernel[ceil_div(x.shape[0], block), block, stream](dy, x, gamma, mean, rstd, dx)
+        layer_norm_dx_naive_kernel[ceil_div(x.shape[0], block), block, stream](dy, x, gamma, mean, rstd, dh, dx)
 
 
 @_dx
 def layer_norm_dx_warp(
-    dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 128, *, stream: Any = None
+    dy: Any,
+    x: Any,
+    gamma: Any | None,
+    mean: Any,
+    rstd: Any,
+    dh: Any | None,
+    dx: Any,
+    block: int = 128,
+    *,
+    stream: Any = None,
 ) -> None:
-    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one warp per row."""
+    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,), dh (T, C); one warp per row."""
     check_block(block)
     if 0 not in x.shape:
-        layer_norm_dx_warp_kernel[ceil_div(x.shape[0], block // WARP), block, stream](dy, x, gamma, mean, rstd, dx)
+        layer_norm_dx_warp_kernel[ceil_div(x.shape[0], block // WARP), block, stream](dy, x, gamma, mean, rstd, dh, dx)
 
 
 @_dx
 def layer_norm_dx_block(
-    dy: Any, x: Any, gamma: Any | None, mean: Any, rstd: Any, dx: Any, block: int = 256, *, stream: Any = None
+    dy: Any,
+    x: Any,
+    gamma: Any | None,
+    mean: Any,
+    rstd: Any,
+    dh: Any | None,
+    dx: Any,
+    block: int = 256,
+    *,
+    stream: Any = None,
 ) -> None:
-    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,); one block per row."""
+    """Writes dx (T, C) from dy and x (T, C), gamma (C,), mean and rstd (T,), dh (T, C); one block per row."""
     check_block(block)
     if 0 not in x.shape:
-        layer_norm_dx_block_kernel[x.shape[0], block, stream](dy, x, gamma, mean, rstd, dx)
+        layer_norm_dx_block_kernel[x.shape[0], block, stream](dy, x, gamma, mean, rstd, dh, dx)
 
 
 def _check_rows_per_block(rows_per_block: int) -> None:

@@ -120,7 +120,7 @@ ORDER = {
     "experts": read("T", "K", dtypes=INTEGERS),
     "position": write("T", "K", dtypes=INTEGERS),
     "token": write("T*K", dtypes=INTEGERS),
-    "offsets": write("E+1", dtypes=INTEGERS),
+    "offsets": write("E_plus_1", dtypes=INTEGERS),
 }
 
 

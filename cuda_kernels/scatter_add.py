@@ -4,7 +4,8 @@ x (V, D), index (I,) int32 or int64 with 0 <= index < V, y and dy (I, D); dx (V,
 into which duplicates add up. x, y and dy are float32, bfloat16 or float16; every sum is float32. The embedding's
 backward is the same with one row left out: indices equal to padding_idx add nothing (a negative padding_idx means that
 there is none).
-Indices outside the range are the caller's fault: they are not looked for.
+An index outside the range, a negative one included (it does not count from the end), is an IndexError with
+`check=True`, before anything is written; without it it is the caller's fault: looking costs a launch and a wait.
 
 gather:              one thread per element of y.
 scatter_add naive:   one thread per element of dx looks through all of index; deterministic, I V D work.
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32
 
+from .index_check import check_indices
 from .launch import INTEGERS, add_into, ceil_div, launcher, read, write
 from .stable_argsort import stable_argsort
 
@@ -93,8 +95,10 @@ _rows_added = launcher(dx=add_into("V", "D"), index=read("I", dtypes=INTEGERS), 
 
 
 @launcher(x=read("V", "D"), index=read("I", dtypes=INTEGERS), y=write("I", "D"))
-def gather(x: Any, index: Any, y: Any, block: int = 256, *, stream: Any = None) -> None:
+def gather(x: Any, index: Any, y: Any, block: int = 256, check: bool = False, *, stream: Any = None) -> None:
     """Writes y (I, D): the rows of x (V, D) that index (I,) names."""
+    if check:
+        check_indices("gather", "index", index, x.shape[0], stream)
     elements = y.shape[0] * y.shape[1]
     if elements:
         gather_kernel[ceil_div(elements, block), block, stream](x, index, y)
@@ -124,44 +128,83 @@ def _add_sorted(dx: Any, index: Any, dy: Any, padding_idx: int, block: int, stre
 
 @_rows_added
 def embedding_backward_naive(
-    dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 128, *, stream: Any = None
+    dx: Any,
+    index: Any,
+    dy: Any,
+    padding_idx: int = NO_PADDING,
+    block: int = 128,
+    check: bool = False,
+    *,
+    stream: Any = None,
 ) -> None:
     """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, padding_idx left out."""
+    if check:
+        check_indices("embedding_backward_naive", "index", index, dx.shape[0], stream)
     _add_naive(dx, index, dy, padding_idx, block, stream)
 
 
 @_rows_added
 def embedding_backward_atomic(
-    dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256, *, stream: Any = None
+    dx: Any,
+    index: Any,
+    dy: Any,
+    padding_idx: int = NO_PADDING,
+    block: int = 256,
+    check: bool = False,
+    *,
+    stream: Any = None,
 ) -> None:
     """As `embedding_backward_naive`, by atomics: the order in which duplicates add up is left to the hardware."""
+    if check:
+        check_indices("embedding_backward_atomic", "index", index, dx.shape[0], stream)
     _add_atomic(dx, index, dy, padding_idx, block, stream)
 
 
 @_rows_added
 def embedding_backward_sorted(
-    dx: Any, index: Any, dy: Any, padding_idx: int = NO_PADDING, block: int = 256, *, stream: Any = None
+    dx: Any,
+    index: Any,
+    dy: Any,
+    padding_idx: int = NO_PADDING,
+    block: int = 256,
+    check: bool = False,
+    *,
+    stream: Any = None,
 ) -> None:
     """As `embedding_backward_naive`, bit for bit repeatable at any size; duplicates add up in the order of index.
 
     The scratch is two int64 per index and one per row of dx, besides 16 for every `block` indices.
     """
+    if check:
+        check_indices("embedding_backward_sorted", "index", index, dx.shape[0], stream)
     _add_sorted(dx, index, dy, padding_idx, block, stream)
 
 
 @_rows_added
-def scatter_add_naive(dx: Any, index: Any, dy: Any, block: int = 128, *, stream: Any = None) -> None:
+def scatter_add_naive(
+    dx: Any, index: Any, dy: Any, block: int = 128, check: bool = False, *, stream: Any = None
+) -> None:
     """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names; deterministic."""
+    if check:
+        check_indices("scatter_add_naive", "index", index, dx.shape[0], stream)
     _add_naive(dx, index, dy, NO_PADDING, block, stream)
 
 
 @_rows_added
-def scatter_add_atomic(dx: Any, index: Any, dy: Any, block: int = 256, *, stream: Any = None) -> None:
+def scatter_add_atomic(
+    dx: Any, index: Any, dy: Any, block: int = 256, check: bool = False, *, stream: Any = None
+) -> None:
     """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, by atomics in any order."""
+    if check:
+        check_indices("scatter_add_atomic", "index", index, dx.shape[0], stream)
     _add_atomic(dx, index, dy, NO_PADDING, block, stream)
 
 
 @_rows_added
-def scatter_add_sorted(dx: Any, index: Any, dy: Any, block: int = 256, *, stream: Any = None) -> None:
+def scatter_add_sorted(
+    dx: Any, index: Any, dy: Any, block: int = 256, check: bool = False, *, stream: Any = None
+) -> None:
     """Adds dy (I, D) to the rows of the float32 buffer dx (V, D) that index (I,) names, bit for bit repeatable."""
+    if check:
+        check_indices("scatter_add_sorted", "index", index, dx.shape[0], stream)
     _add_sorted(dx, index, dy, NO_PADDING, block, stream)

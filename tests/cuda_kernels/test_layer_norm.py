@@ -5,7 +5,16 @@ from numba import cuda
 
 from refkit.cuda_kernels import layer_norm as kernels
 from refkit.cuda_kernels import layer_norm_backward as backward_kernels
-from refkit.reference.layer_norm import layer_norm, layer_norm_dgamma_dbeta, layer_norm_dx
+from refkit.cuda_kernels import layer_norm_residual as residual_kernels
+from refkit.reference.layer_norm import (
+    layer_norm,
+    layer_norm_dgamma_dbeta,
+    layer_norm_dx,
+    layer_norm_residual,
+    layer_norm_vjp,
+)
+
+from .adjoint import assert_adjoint
 
 pytestmark = pytest.mark.cpu
 
@@ -15,6 +24,7 @@ FORWARD = [
     kernels.layer_norm_block,
     kernels.layer_norm_welford,
 ]
+RESIDUAL = [residual_kernels.layer_norm_residual_warp, residual_kernels.layer_norm_residual_block]
 DX = [
     backward_kernels.layer_norm_dx_naive,
     backward_kernels.layer_norm_dx_warp,
@@ -132,16 +142,82 @@ def saved(x):
 @each(DX)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("with_gamma", [True, False])
-def test_dx(launch, shape, dtype, with_gamma, put):
-    x, dy, gamma = (normal(*s, dtype=dtype, seed=i) for i, s in enumerate((shape, shape, shape[1:])))
-    gamma = gamma if with_gamma else None
+@pytest.mark.parametrize("present", [(True, True), (True, False), (False, True)])
+def test_dx(launch, shape, dtype, present, put):
+    x, dy, gamma, dh = (normal(*s, dtype=dtype, seed=i) for i, s in enumerate((shape, shape, shape[1:], shape)))
+    gamma, dh = gamma if present[0] else None, dh if present[1] else None
     mean, rstd = saved(x)
     dx = empty(*shape, dtype=dtype)
-    launch(put(dy, "strided"), put(x), put(gamma), put(mean), put(rstd), dx, block=64)
-    expected = layer_norm_dx(wide(dy), wide(x), wide(gamma), wide(mean), wide(rstd))
+    launch(put(dy, "strided"), put(x), put(gamma), put(mean), put(rstd), put(dh, "transposed"), dx, block=64)
+    expected = layer_norm_dx(wide(dy), wide(x), wide(gamma), wide(mean), wide(rstd), wide(dh))
     scale = np.abs(rstd).max()
-    np.testing.assert_allclose(dx.copy_to_host().astype(float), expected, rtol=ROUNDING[dtype], atol=4e-6 * scale)
+    tolerance = {"rtol": 2**-8, "atol": 1e-5 * scale} if dtype != np.float32 else {"atol": 3e-6 * scale}
+    np.testing.assert_allclose(dx.copy_to_host().astype(float), expected, **tolerance)
+
+
+@each(DX)
+def test_dx_may_take_the_place_of_dh(launch, put):
+    x, dy, dh = (normal(5, 70, seed=i) for i in range(3))
+    mean, rstd = saved(x)
+    stream_gradient = put(dh)
+    launch(put(dy), put(x), None, put(mean), put(rstd), stream_gradient, stream_gradient)
+    expected = layer_norm_dx(wide(dy), wide(x), None, wide(mean), wide(rstd), wide(dh))
+    np.testing.assert_allclose(stream_gradient.copy_to_host(), expected, atol=1e-5)
+
+
+@each(RESIDUAL)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_residual_form_norms_the_sum_before_it_is_rounded(launch, shape, dtype, put):
+    x, r, gamma, beta = (normal(*s, dtype=dtype, seed=i) for i, s in enumerate((shape, shape, shape[1:], shape[1:])))
+    outputs = [empty(*shape, dtype=dtype), empty(*shape, dtype=dtype), empty(shape[0]), empty(shape[0])]
+    launch(put(x, "strided"), put(r, "transposed"), put(gamma), put(beta), EPS, *outputs, block=64)
+    got = [array.copy_to_host().astype(float) for array in outputs]
+    expected = layer_norm_residual(wide(x), wide(r), wide(gamma), wide(beta), EPS)
+    rounding = {"rtol": 2**-8 if dtype != np.float32 else 1e-7, "atol": 4e-6}
+    for name, array, value in zip(expected._fields, got, expected):
+        np.testing.assert_allclose(array, value, **(rounding if name in "hy" else {"rtol": 1e-5, "atol": 1e-6}))
+
+
+@pytest.mark.parametrize("kernel", ["warp", "block"])
+@pytest.mark.parametrize("reduction", ["atomic", "two_stage"])
+def test_residual_form_and_its_backward_are_adjoint(kernel, reduction, put):
+    x, r, dy, dh = (normal(6, 75, seed=i) for i in range(4))
+    gamma, beta = normal(75, seed=4), normal(75, seed=5)
+    h, _, mean, rstd = outputs = [empty(6, 75), empty(6, 75), empty(6), empty(6)]
+    dx, dgamma, dbeta = empty(6, 75), put(np.zeros(75, np.float32)), put(np.zeros(75, np.float32))
+    forward = getattr(residual_kernels, f"layer_norm_residual_{kernel}")
+    forward(put(x), put(r), put(gamma), put(beta), EPS, *outputs)
+    backward_x = getattr(backward_kernels, f"layer_norm_dx_{kernel}")
+    backward_x(put(dy), h, put(gamma), mean, rstd, put(dh), dx)
+    parameters = getattr(backward_kernels, f"layer_norm_dgamma_dbeta_{reduction}")
+    parameters(put(dy), h, mean, rstd, dgamma, dbeta, rows_per_block=4)
+
+    def vjp(x, r, gamma, beta, dy0, dy1):
+        gradients = layer_norm_vjp(dy1, x + r, gamma, EPS, dy0)
+        return gradients.dx, gradients.dx, gradients.dgamma, gradients.dbeta
+
+    gradients = {"x": dx, "r": dx, "gamma": dgamma, "beta": dbeta}
+    assert_adjoint(
+        lambda x, r, gamma, beta: tuple(layer_norm_residual(x, r, gamma, beta, EPS))[:2],
+        vjp,
+        {"x": x, "r": r, "gamma": gamma, "beta": beta},
+        [dh, dy],
+        {name: gradient.copy_to_host() for name, gradient in gradients.items()},
+    )
+
+
+@each(
+    [
+        kernels.layer_norm_warp,
+        kernels.layer_norm_block,
+        kernels.layer_norm_welford,
+    ]
+)
+def test_rows_of_65_536_columns(launch, put):
+    x = normal(2, 65_536, mean=3.0)
+    y, _, _ = run_forward(launch, put(x), None, None)
+    np.testing.assert_allclose(y, layer_norm(wide(x), eps=EPS).y, atol=1e-5)
 
 
 @each(PARAMETERS)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from refkit.reference.layer_norm import layer_norm, layer_norm_vjp
+from refkit.reference.layer_norm import layer_norm, layer_norm_residual, layer_norm_vjp
 
 RNG = np.random.default_rng(11)
 STEP = 1e-30
@@ -24,6 +24,30 @@ def test_vjp_agrees_with_the_directional_derivative_of_the_forward(shape, with_g
     predicted += np.sum(gradients.dbeta * tbeta) if with_beta else 0.0
 
     assert predicted == pytest.approx(directional, rel=1e-11, abs=1e-13)
+
+
+@pytest.mark.parametrize("with_parameters", [True, False])
+def test_residual_form_and_its_gradients_agree_with_jax(jax, with_parameters):
+    x, r, dy, dh = (RNG.standard_normal((5, 33)) for _ in range(4))
+    gamma, beta = (RNG.standard_normal(33) if with_parameters else None for _ in range(2))
+
+    def forward(x, r, gamma, beta):
+        h = x + r
+        y = jax.nn.standardize(h, axis=-1, epsilon=1e-3)
+        return h, y if gamma is None else y * gamma + beta
+
+    (h, y), vjp = jax.vjp(forward, x, r, gamma, beta)
+    dx, dr, dgamma, dbeta = vjp((dh, dy))
+
+    outputs = layer_norm_residual(x, r, gamma, beta, 1e-3)
+    gradients = layer_norm_vjp(dy, outputs.h, gamma, 1e-3, dh)
+    np.testing.assert_allclose(outputs.h, h, rtol=1e-10)
+    np.testing.assert_allclose(outputs.y, y, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gradients.dx, dx, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gradients.dx, dr, rtol=1e-10, atol=1e-12)
+    if with_parameters:
+        np.testing.assert_allclose(gradients.dgamma, dgamma, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(gradients.dbeta, dbeta, rtol=1e-10, atol=1e-12)
 
 
 def test_normalised_rows_have_mean_0_and_variance_1_even_with_a_large_mean():

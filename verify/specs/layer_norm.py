@@ -1,21 +1,36 @@
 """Layer normalisation of the rows of x (T, C) with saved mean and rstd, its dx, dgamma and dbeta."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from refkit.cuda_kernels import layer_norm as kernels
 from refkit.cuda_kernels import layer_norm_backward as backward_kernels
-from refkit.reference.layer_norm import layer_norm, layer_norm_dgamma_dbeta, layer_norm_dx
+from refkit.cuda_kernels import layer_norm_residual as residual_kernels
+from refkit.reference.layer_norm import (
+    layer_norm,
+    layer_norm_dgamma_dbeta,
+    layer_norm_dx,
+    layer_norm_residual,
+)
 from refkit.verify import Dim, In, InOut, KernelSpec, Out, Scalar
+from refkit.verify.ledger import Ledger
 
 T, C = Dim("T", min=0), Dim("C")
+WIDE_C = Dim("C", max=65_536)
 MANY_T = Dim("T", min=0, max=70_000)  # more rows than a grid has blocks along y
 
 OPERATOR = "layer_norm"
 BLOCK = {"block": [32, 96]}
+LEDGER = {
+    "forward": Ledger(saved="x (or h), mean, rstd", flops="8 T C"),
+    "backward": Ledger(saved="x (or h), mean, rstd, gamma", flops="16 T C"),
+}
+
 PARTS = {"rows_per_block": [1, 5], "block": [64]}
 
 
-def forward(T=T, dtype="float32"):
+def forward(T=T, C=C, dtype="float32"):
     return {
         "x": In(T, C, dtype=dtype),
         "gamma": In(C, dtype=dtype, optional=True),
@@ -27,13 +42,28 @@ def forward(T=T, dtype="float32"):
     }
 
 
-def backward_x(T=T, dtype="float32"):
+def forward_residual(dtype="float32"):
+    return {
+        "x": In(T, C, dtype=dtype),
+        "r": In(T, C, dtype=dtype),
+        "gamma": In(C, dtype=dtype, optional=True),
+        "beta": In(C, dtype=dtype, optional=True),
+        "eps": Scalar([1e-5, 1e-3, 0.25]),
+        "h": Out(T, C, dtype=dtype),
+        "y": Out(T, C, dtype=dtype),
+        "mean": Out(T),
+        "rstd": Out(T),
+    }
+
+
+def backward_x(T=T, C=C, dtype="float32"):
     return {
         "dy": In(T, C, dtype=dtype),
         "x": In(T, C, dtype=dtype),
         "gamma": In(C, dtype=dtype, optional=True),
         "mean": In(T, values="normal"),
         "rstd": In(T, values="positive"),
+        "dh": In(T, C, dtype=dtype, optional=True),
         "dx": Out(T, C, dtype=dtype),
     }
 
@@ -47,6 +77,18 @@ def backward_parameters(T=T, dtype="float32"):
         "dgamma": InOut(C),
         "dbeta": InOut(C),
     }
+
+
+class NormBesideItsInput(NamedTuple):
+    h: np.ndarray
+    y: np.ndarray
+    mean: np.ndarray
+    rstd: np.ndarray
+
+
+def norm_beside_its_input(x, gamma=None, beta=None, eps=1e-5):
+    """x goes on as h past the norm, so that dh and dy both come back to it."""
+    return NormBesideItsInput(x, *layer_norm(x, gamma, beta, eps))
 
 
 def layer_norm_pivoted(x, gamma, beta, eps):
@@ -79,7 +121,7 @@ layer_norm_warp_spec = KernelSpec(
     launch=kernels.layer_norm_warp, reference=layer_norm, args=forward(MANY_T), configs=BLOCK, nonfinite=True
 )
 layer_norm_block_spec = KernelSpec(
-    launch=kernels.layer_norm_block, reference=layer_norm, args=forward(MANY_T), configs=BLOCK, nonfinite=True
+    launch=kernels.layer_norm_block, reference=layer_norm, args=forward(MANY_T, WIDE_C), configs=BLOCK, nonfinite=True
 )
 layer_norm_welford_spec = KernelSpec(
     launch=kernels.layer_norm_welford, reference=layer_norm_pivoted, args=forward(), configs=BLOCK
@@ -88,13 +130,28 @@ layer_norm_block_bf16_spec = KernelSpec(
     launch=kernels.layer_norm_block, reference=layer_norm, args=forward(dtype="bfloat16"), configs={"block": [96]}
 )
 
+layer_norm_residual_warp_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=residual_kernels.layer_norm_residual_warp,
+    reference=layer_norm_residual,
+    args=forward_residual(),
+    configs={"block": [96]},
+)
+layer_norm_residual_block_bf16_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=residual_kernels.layer_norm_residual_block,
+    reference=layer_norm_residual,
+    args=forward_residual("bfloat16"),
+    configs={"block": [96]},
+)
+
 layer_norm_dx_naive_spec = KernelSpec(
     operator=OPERATOR,
     launch=backward_kernels.layer_norm_dx_naive,
     reference=layer_norm_dx,
     args=backward_x(),
     configs={"block": [32]},
-    derivative_of=layer_norm,
+    derivative_of=norm_beside_its_input,
 )
 layer_norm_dx_warp_spec = KernelSpec(
     operator=OPERATOR,
@@ -102,15 +159,15 @@ layer_norm_dx_warp_spec = KernelSpec(
     reference=layer_norm_dx,
     args=backward_x(MANY_T),
     configs=BLOCK,
-    derivative_of=layer_norm,
+    derivative_of=norm_beside_its_input,
 )
 layer_norm_dx_block_spec = KernelSpec(
     operator=OPERATOR,
     launch=backward_kernels.layer_norm_dx_block,
     reference=layer_norm_dx,
-    args=backward_x(),
+    args=backward_x(C=WIDE_C),
     configs=BLOCK,
-    derivative_of=layer_norm,
+    derivative_of=norm_beside_its_input,
 )
 layer_norm_dx_block_bf16_spec = KernelSpec(
     operator=OPERATOR,
@@ -118,7 +175,7 @@ layer_norm_dx_block_bf16_spec = KernelSpec(
     reference=layer_norm_dx,
     args=backward_x(dtype="bfloat16"),
     configs={"block": [96]},
-    derivative_of=layer_norm,
+    derivative_of=norm_beside_its_input,
 )
 
 layer_norm_dgamma_dbeta_naive_spec = KernelSpec(

@@ -3,9 +3,15 @@
 from refkit.cuda_kernels import scatter_add as kernels
 from refkit.reference.scatter_add import embedding_backward, gather, scatter_add
 from refkit.verify import Dim, In, Index, InOut, KernelSpec, Out, Scalar
+from refkit.verify.ledger import Ledger
 
 V, D, I = Dim("V"), Dim("D", min=0), Dim("I", min=0)  # noqa: E741
 MANY_I = Dim("I", min=0, max=70_000)  # more rows than a grid has blocks along y
+
+LEDGER = {
+    "forward": Ledger(saved="index", flops="0"),
+    "backward": Ledger(saved="index", flops="I D"),
+}
 
 BLOCK = {"block": [32, 96]}
 
@@ -31,6 +37,12 @@ gather_bf16_spec = KernelSpec(
     reference=gather,
     args={"x": In(V, D, dtype="bfloat16"), "index": Index(I, below=V, dtype="int32"), "y": Out(I, D, dtype="bfloat16")},
     configs={"block": [96]},
+)
+gather_checked_spec = KernelSpec(
+    launch=kernels.gather,
+    reference=gather,
+    args={"x": In(V, D), "index": Index(I, below=V, out_of_range="error"), "y": Out(I, D)},
+    configs={"block": [96], "check": [True]},
 )
 
 scatter_add_naive_spec = KernelSpec(
@@ -64,6 +76,7 @@ scatter_add_sorted_bf16_spec = KernelSpec(
 )
 
 embedding_backward_atomic_spec = KernelSpec(
+    operator="embedding",
     launch=kernels.embedding_backward_atomic,
     reference=embedding_backward,
     args=embedding_rows_added(),
@@ -72,6 +85,7 @@ embedding_backward_atomic_spec = KernelSpec(
     direction="backward",
 )
 embedding_backward_sorted_spec = KernelSpec(
+    operator="embedding",
     launch=kernels.embedding_backward_sorted,
     reference=embedding_backward,
     args=embedding_rows_added(),
@@ -79,6 +93,7 @@ embedding_backward_sorted_spec = KernelSpec(
     direction="backward",
 )
 embedding_backward_atomic_bf16_spec = KernelSpec(
+    operator="embedding",
     launch=kernels.embedding_backward_atomic,
     reference=embedding_backward,
     args=embedding_rows_added("bfloat16", "int32"),
