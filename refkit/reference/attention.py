@@ -149,9 +149,13 @@ def _grouped(x: np.ndarray, k: np.ndarray) -> np.ndarray:
 def _scores(q: np.ndarray, k: np.ndarray, scale: float | None, causal: str, window: int) -> np.ndarray:
     """s (B, Hkv, H / Hkv * Tq, Tk), -inf where a query does not see the key."""
     s = (_grouped(q, k) @ k.swapaxes(-1, -2)) * _scale(scale, q)
-    Tq, Tk = q.shape[2], k.shape[2]
-    seen = visible(Tq, Tk, causal, window)
-    return np.where(np.tile(seen, (s.shape[2] // Tq if Tq else 0, 1)), s, -np.inf)
+    return np.where(_seen_by_group(q, k, causal, window), s, -np.inf)
+
+
+def _seen_by_group(q: np.ndarray, k: np.ndarray, causal: str, window: int) -> np.ndarray:
+    """The mask (H / Hkv * Tq, Tk), the same for every head of a group."""
+    seen = visible(q.shape[2], k.shape[2], causal, window)
+    return np.tile(seen, (q.shape[1] // k.shape[1] if k.shape[1] else 0, 1))
 
 
 def _p_and_ds(
@@ -181,28 +185,22 @@ class UnfusedOutputs(NamedTuple):
 
 def masked_softmax(s: np.ndarray, scale: float = 1.0, causal: str = "none", window: int = 0) -> np.ndarray:
     """p (B, H, Tq, Tk), the softmax of scale s over the visible keys, 0 elsewhere."""
-    s = np.where(visible(*s.shape[2:], causal, window), s * scale, -np.inf)
-    most = s.max(axis=-1, keepdims=True, initial=-np.inf)
-    p = np.exp(s - np.where(most == -np.inf, 0.0, most))
-    total = p.sum(axis=-1, keepdims=True)
-    return p / np.where(total == 0, 1.0, total)
+    return _softmax(np.where(visible(*s.shape[2:], causal, window), s * scale, -np.inf))
 
 
 def masked_softmax_vjp(
     dp: np.ndarray, p: np.ndarray, scale: float = 1.0, causal: str = "none", window: int = 0
 ) -> np.ndarray:
     """ds (B, H, Tq, Tk), the gradient of sum(dp * masked_softmax(s)), from p = masked_softmax(s)."""
-    p = np.where(visible(*p.shape[2:], causal, window), p, 0.0)
-    return (p * (dp - (p * dp).sum(axis=-1, keepdims=True))) * scale
+    return _softmax_vjp(dp, p, visible(*p.shape[2:], causal, window)) * scale
 
 
 def attention_unfused(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float | None = None, causal: str = "none", window: int = 0
 ) -> UnfusedOutputs:
     """o and p: `attention`, with the probabilities in place of their statistic."""
-    s = (_grouped(q, k) @ k.swapaxes(-1, -2)).reshape(*q.shape[:3], k.shape[2])
-    p = masked_softmax(s, _scale(scale, q), causal, window)
-    return UnfusedOutputs((_grouped(p, k) @ v).reshape(q.shape), p)
+    p = _softmax(_scores(q, k, scale, causal, window))
+    return UnfusedOutputs((p @ v).reshape(q.shape), p.reshape(*q.shape[:3], k.shape[2]))
 
 
 def attention_unfused_backward(
@@ -216,7 +214,22 @@ def attention_unfused_backward(
     window: int = 0,
 ) -> AttentionGradients:
     """dq, dk and dv from the saved p."""
-    dp = (_grouped(do, k) @ v.swapaxes(-1, -2)).reshape(p.shape)
-    ds = _grouped(masked_softmax_vjp(dp, p, _scale(scale, q), causal, window), k)
-    dv = _grouped(p, k).swapaxes(-1, -2) @ _grouped(do, k)
-    return AttentionGradients((ds @ k).reshape(q.shape), ds.swapaxes(-1, -2) @ _grouped(q, k), dv)
+    rows_q, rows_do, rows_p = (_grouped(x, k) for x in (q, do, p))
+    dp = rows_do @ v.swapaxes(-1, -2)
+    ds = _softmax_vjp(dp, rows_p, _seen_by_group(q, k, causal, window)) * _scale(scale, q)
+    dv = rows_p.swapaxes(-1, -2) @ rows_do
+    return AttentionGradients((ds @ k).reshape(q.shape), ds.swapaxes(-1, -2) @ rows_q, dv)
+
+
+def _softmax(s: np.ndarray) -> np.ndarray:
+    """The softmax of each row; 0 in rows of -inf alone."""
+    most = s.max(axis=-1, keepdims=True, initial=-np.inf)
+    p = np.exp(s - np.where(most == -np.inf, 0.0, most))
+    total = p.sum(axis=-1, keepdims=True)
+    return p / np.where(total == 0, 1.0, total)
+
+
+def _softmax_vjp(dp: np.ndarray, p: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """The gradient by the scores, 0 where a query does not see the key."""
+    p = np.where(seen, p, 0.0)
+    return p * (dp - (p * dp).sum(axis=-1, keepdims=True))

@@ -111,6 +111,7 @@ attention_fused_bf16_spec = KernelSpec(
     launch=kernels.attention_fused,
     reference=attention,
     args=forward("bfloat16"),
+    layouts=["contiguous"],
     configs={"causal": MASKS, **FORWARD_TILES},
 )
 attention_packed_spec = KernelSpec(
@@ -141,7 +142,7 @@ attention_dq_spec = KernelSpec(
     launch=backward_kernels.attention_dq,
     reference=attention_dq,
     args=from_statistics(dq=Out(*QUERIES)),
-    configs={"causal": MASKS, **FORWARD_TILES},
+    configs={"causal": MASKS, "block_q": [16], "block_k": [32], "depth": [48]},
     direction="backward",
 )
 attention_dk_dv_naive_spec = KernelSpec(
@@ -157,7 +158,7 @@ attention_dk_dv_spec = KernelSpec(
     launch=backward_kernels.attention_dk_dv,
     reference=attention_dk_dv,
     args=from_statistics(dk=Out(*KEYS), dv=Out(*KEYS)),
-    configs={"causal": MASKS, "block_k": [8], "block_q": [16], "depth": [48]},
+    configs={"causal": MASKS, "block_k": [16], "block_q": [32], "depth": [48]},
     direction="backward",
 )
 attention_backward_spec = KernelSpec(
@@ -173,6 +174,7 @@ attention_backward_bf16_spec = KernelSpec(
     launch=backward_kernels.attention_backward,
     reference=attention_backward,
     args=from_outputs("bfloat16"),
+    layouts=["contiguous"],
     configs={"causal": MASKS, **BACKWARD_TILES},
     derivative_of=attention,
 )
