@@ -77,7 +77,8 @@ def fp8_quantize(x: np.ndarray, block: Block, format: str = "e4m3", power_of_two
 
 def fp8_dequantize(q: np.ndarray, scales: np.ndarray, block: Block) -> np.ndarray:
     """q (M, N) times the scale of each element's block."""
-    return q * per_element(scales, block, q.shape)
+    with np.errstate(invalid="ignore"):  # 0 times an infinite scale
+        return q * per_element(scales, block, q.shape)
 
 
 def fp8_requantize_transposed(
