@@ -57,14 +57,9 @@ def load_target(text: str) -> dict[str, KernelSpec]:
     where, colon, wanted = text.partition(":")
     if not where or (colon and not wanted):
         raise TargetError(f"{text!r} is not a target; expected path/to/file.py or package.module, either with :name")
-    path = Path(where)
-    is_path = path.suffix == ".py" or os.sep in where or path.exists()
-    # A module may lie beside a folder or file of the same name without suffix.
-    if is_path and path.suffix != ".py" and _MODULE_NAME.fullmatch(where) and _finds(where):
-        is_path = False
-    with import_context():
-        module = _import_file(path) if is_path else _import_module(where)
-    target = str(path.resolve()) if is_path else where
+    is_path = _is_path(where)
+    module = import_target(where)
+    target = str(Path(where).resolve()) if is_path else where
     found: dict[str, KernelSpec] = {}
     variables: dict[str, str] = {}
     for variable, spec in _specs_of(module):
@@ -82,6 +77,19 @@ def load_target(text: str) -> dict[str, KernelSpec]:
     if not name:
         raise TargetError(f"{where}: no spec named {wanted!r}; {_suggest(wanted, [*found, *variables], list(found))}")
     return {name: found[name]}
+
+
+def import_target(where: str) -> ModuleType:
+    """The module of `path/to/file.py` or `package.module`; `TargetError` where there is none or its own code raises."""
+    with import_context():
+        return _import_file(Path(where)) if _is_path(where) else _import_module(where)
+
+
+def _is_path(where: str) -> bool:
+    path = Path(where)
+    is_path = path.suffix == ".py" or os.sep in where or path.exists()
+    # A module may lie beside a folder or file of the same name without suffix.
+    return is_path and not (path.suffix != ".py" and _MODULE_NAME.fullmatch(where) and _finds(where))
 
 
 def find_spec(target: str, name: str) -> KernelSpec:

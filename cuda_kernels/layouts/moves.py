@@ -40,7 +40,8 @@ class LaneMove:
 
     kind: "load" and "store" (between memory and registers), "pack" (operands into one register), "unpack" (a register's
         parts into wider ones) or "copy" (memory to memory; registers are then pieces of 4 bytes at the destination).
-    space: "global" or "shared", of loads and stores. element: "f32" or "u32", or what a conversion makes.
+    element: "f32" or "u32", or the type that a conversion makes. source: the type that it takes, of "unpack".
+    space: "global" or "shared", of loads and stores. size: bytes of a copy.
     """
 
     name: str
@@ -48,6 +49,8 @@ class LaneMove:
     kind: str
     element: str
     space: str = ""
+    source: str = ""
+    size: int = 0
     intrinsic: str = ""
 
     def __post_init__(self) -> None:
@@ -84,16 +87,16 @@ def _pack(name: str, element: str, bits: int) -> LaneMove:
     return LaneMove(name, from_bits(_EACH_LANE, "", "c0", element_bits=bits, register_bits=2 * bits), "pack", element)
 
 
-def _unpack(name: str, element: str, bits: int) -> LaneMove:
-    return LaneMove(name, from_bits(_EACH_LANE, "", "c0", element_bits=bits, register_bits=2 * bits), "unpack", element)
+def _unpack(name: str, source: str, element: str, bits: int) -> LaneMove:
+    fragment = from_bits(_EACH_LANE, "", "c0", element_bits=bits, register_bits=2 * bits)
+    return LaneMove(name, fragment, "unpack", element, source=source)
 
 
 def _copy(size: int, form: str) -> LaneMove:
     register = {4: "", 8: "c0", 16: "c0 c1"}[size]
     intrinsic = f"cp_async_{form.replace('.', '_')}"
-    return LaneMove(
-        f"cp.async.{form}.{size}", from_bits(_EACH_LANE, register, element_bits=32), "copy", "u32", "", intrinsic
-    )
+    fragment = from_bits(_EACH_LANE, register, element_bits=32)
+    return LaneMove(f"cp.async.{form}.{size}", fragment, "copy", "u32", size=size, intrinsic=intrinsic)
 
 
 LANE_MOVES: tuple[LaneMove, ...] = (
@@ -103,8 +106,8 @@ LANE_MOVES: tuple[LaneMove, ...] = (
     *_vectors("st", "store", "shared", ("",)),
     *(_pack(f"cvt.{mode}.{kind}x2", kind, 16) for kind in ("bf16", "f16") for mode in ("rn", "rz", "rn.relu")),
     *(_pack(f"cvt.rn.{kind}x2", kind, 8) for kind in ("e4m3", "e5m2")),
-    *(_unpack(f"cvt.rn.{kind}x2.f16x2", kind, 8) for kind in ("e4m3", "e5m2")),
-    *(_unpack(f"cvt.f16x2.{kind}x2", "f16", 16) for kind in ("e4m3", "e5m2")),
+    *(_unpack(f"cvt.rn.{kind}x2.f16x2", "f16", kind, 8) for kind in ("e4m3", "e5m2")),
+    *(_unpack(f"cvt.f16x2.{kind}x2", kind, "f16", 16) for kind in ("e4m3", "e5m2")),
     *(_copy(size, form) for form in ("ca", "ca.zfill", "ca.prefetch", "ca.hint") for size in (4, 8, 16)),
     *(_copy(16, form) for form in ("cg", "cg.zfill", "cg.prefetch", "cg.hint")),
 )

@@ -1,0 +1,51 @@
+"""`probe [NAME]`: which lane and register holds what, and how the tensor cores add up, found out by experiment."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+HELP = "fragment layouts and tensor-core arithmetic, discovered one element at a time on this machine"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The name, `--backend`, `--json`, `--report` and `--list`."""
+    from refkit.verify.cli import options
+
+    parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="mma.m16n8k8.tf32, its beginning (ldmatrix), a pattern ('mma.*.bf16'), or a .py file with Probes of yours",
+    )
+    options.add_backend(parser)
+    options.add_json(parser)
+    parser.add_argument("--report", type=Path, metavar="DIR", help="write a page (index.html) and a PNG of each layout")
+    parser.add_argument("--list", action="store_true", help="print the names and stop")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Probe what was named; on a GPU the CPU executor as well, to compare. 1 where a layout is not as its data says."""
+    from refkit.verify.backends import open_backend
+    from refkit.verify.cli import options, probe_table
+    from refkit.verify.probes.session import find_probes, run_probes
+
+    options.check_outputs(arguments)
+    probes = find_probes(arguments.name)
+    if arguments.list:
+        print("\n".join(each.name for each in probes))
+        return 0
+    backends = [open_backend(arguments.backend)]
+    if backends[0].name == "cuda":
+        backends.append(open_backend("cpu"))
+    found = run_probes(probes, backends, probe_table.print_result)
+    probe_table.print_summary(found)
+    if arguments.json is not None or arguments.report is not None:
+        record = found.to_json()
+    if arguments.json is not None:
+        options.write_json(arguments.json, record)
+    if arguments.report is not None:
+        from refkit.reports.fragments import write_probes
+
+        print(f"report: {write_probes(record, arguments.report)}")
+    return int(found.failed)

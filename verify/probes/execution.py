@@ -1,0 +1,46 @@
+"""One launch of a probe's kernel on a backend, and what it means where that fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from refkit.cuda_kernels.ptx import UnsupportedArchitecture
+from refkit.verify.backends import Backend, LaunchFault
+from refkit.verify.probes import kernels
+
+
+class Unsupported(Exception):
+    """The device does not have the instruction; the text names the capability that it needs."""
+
+
+def execute(
+    backend: Backend, kernel: Any, inputs: tuple[np.ndarray, ...], output: np.ndarray, warps: int
+) -> np.ndarray:
+    """What the kernel leaves of `output`, its last argument: an experiment for each entry of the first axis.
+
+    Raises `Unsupported`, or `LaunchFault` for every other way to fail.
+    """
+    grid, block = kernels.launch_shape(len(output), warps)
+    with backend.active():
+        arrays = kernels.to_device(*inputs, output)
+        try:
+            backend.launch(lambda: kernel[grid, block](*arrays))
+        except LaunchFault as fault:
+            cause = _unsupported(fault)
+            if cause is None:
+                raise
+            raise Unsupported(cause) from fault
+        return np.asarray(arrays[-1].copy_to_host())
+
+
+def _unsupported(error: BaseException | None) -> str | None:
+    """The message of the `UnsupportedArchitecture` that an error comes from, or None."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, UnsupportedArchitecture):
+            return str(error).splitlines()[0].strip()
+        error = error.__cause__ or error.__context__
+    return None

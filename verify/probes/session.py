@@ -1,0 +1,138 @@
+"""All probes of one call: which are asked for, what each backend showed, and where two backends differ."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import refkit
+from refkit.cuda_kernels import ptx
+from refkit.cuda_kernels.layouts import LAYOUTS, MmaLayout
+from refkit.verify.backends import Backend
+from refkit.verify.discovery import import_target
+from refkit.verify.environment import describe_environment
+from refkit.verify.errors import TargetError
+from refkit.verify.probes.probe import Probe, ProbeResult
+from refkit.verify.probes.values import ValueFacts, differences, measure
+
+SCHEMA = 1
+
+
+def shipped_probes() -> tuple[Probe, ...]:
+    """A probe for each layout of `cuda_kernels.layouts`."""
+    return tuple(Probe(getattr(ptx, layout.intrinsic), layout) for layout in LAYOUTS.values())
+
+
+def find_probes(wanted: str | None) -> tuple[Probe, ...]:
+    """The probes of a name, of all names that begin so or match a pattern, of a Python file or module, or (None) all.
+
+    Raises `TargetError`, in one line, where there is none.
+    """
+    shipped = shipped_probes()
+    if not wanted:
+        return shipped
+    chosen = tuple(each for each in shipped if _matches(each.name, wanted))
+    if chosen:
+        return chosen
+    if wanted.endswith(".py"):
+        return _probes_in(wanted)
+    names = [each.name for each in shipped]
+    close = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise TargetError(f"no probe is named {wanted!r}{hint} (--list shows all; a file with Probes ends with .py)")
+
+
+def _matches(name: str, wanted: str) -> bool:
+    return name == wanted or name.startswith(wanted.rstrip(".") + ".") or fnmatch.fnmatchcase(name, wanted)
+
+
+def _probes_in(where: str) -> tuple[Probe, ...]:
+    """The `Probe`s among the variables of a user's file."""
+    found = tuple(value for value in vars(import_target(where)).values() if isinstance(value, Probe))
+    if not found:
+        raise TargetError(f"{where}: no Probe in it; expected a module variable such as my_probe = Probe(...)")
+    return found
+
+
+@dataclass(frozen=True)
+class ProbeRun:
+    """The results of one call, of each backend that it ran on: the one asked for first.
+
+    differences: one line for each fact, or each map, in which the backends differ.
+    """
+
+    backend: str
+    results: tuple[ProbeResult, ...]
+    values: tuple[ValueFacts, ...]
+    differences: tuple[str, ...]
+    seconds: float
+
+    @property
+    def failed(self) -> bool:
+        """Whether a layout is not as its data says, or a probe could not be run."""
+        return any(each.status in ("failed", "error") for each in (*self.results, *self.values))
+
+    def on(self, backend: str) -> tuple[tuple[ProbeResult, ...], tuple[ValueFacts, ...]]:
+        """Layout and value results of one backend."""
+        layouts = tuple(each for each in self.results if each.backend == backend)
+        return layouts, tuple(each for each in self.values if each.backend == backend)
+
+    def to_json(self) -> dict[str, Any]:
+        """What `probe --json` writes."""
+        statuses = [each.status for each in self.results]
+        summary = {status: statuses.count(status) for status in ("passed", "failed", "skipped", "error")}
+        return {
+            "schema": SCHEMA,
+            "refkit": refkit.__version__,
+            "backend": self.backend,
+            "environment": describe_environment(self.backend),
+            "summary": {**summary, "differences": len(self.differences), "seconds": round(self.seconds, 2)},
+            "probes": [entry for each in self.results for entry in each.to_json()],
+            "values": [each.to_json() for each in self.values],
+            "differences": list(self.differences),
+        }
+
+
+def run_probes(
+    probes: Sequence[Probe], backends: Sequence[Backend], show: Callable[[ProbeResult], None] = lambda result: None
+) -> ProbeRun:
+    """Runs layout and value probes on each backend in turn; `show` is told of each layout probe as it ends.
+
+    Values are measured of every `mma` whose layout holds: read through a wrong layout they would mean nothing.
+    """
+    start = time.monotonic()
+    results: list[ProbeResult] = []
+    values: list[ValueFacts] = []
+    for backend in backends:
+        for probe in probes:
+            result = probe.run(backend)
+            results.append(result)
+            show(result)
+            if isinstance(probe.layout, MmaLayout) and result.status == "passed":
+                values.append(measure(probe.intrinsic, probe.layout, backend, probe.name))
+    lines: list[str] = []
+    if len(backends) == 2:
+        first, second = (backend.name for backend in backends)
+        lines = _map_differences(_of(results, first), _of(results, second))
+        lines += differences(_of(values, first), _of(values, second))
+    return ProbeRun(backends[0].name, tuple(results), tuple(values), tuple(lines), time.monotonic() - start)
+
+
+def _of(records: Sequence[Any], backend: str) -> list[Any]:
+    return [each for each in records if each.backend == backend]
+
+
+def _map_differences(mine: Sequence[ProbeResult], theirs: Sequence[ProbeResult]) -> list[str]:
+    """One line for each operand that the backends found differently."""
+    other = {(each.name, verdict.operand): verdict for each in theirs for verdict in each.operands}
+    return [
+        f"{each.name}, {verdict.operand}: {each.backend} and {theirs[0].backend} found different elements"
+        for each in mine
+        for verdict in each.operands
+        if (each.name, verdict.operand) in other
+        and other[each.name, verdict.operand].found.to_text() != verdict.found.to_text()
+    ]
