@@ -8,11 +8,15 @@ from refkit.verify.ledger import Ledger
 from refkit.verify.specs.cross_entropy import IGNORE_INDEX, IGNORED, LABEL_SMOOTHING, log_sums
 
 T, K, V = Dim("T", min=0), Dim("K", min=0, max=128), Dim("V")
+CHUNK = 40
+# A single chunk, or one row of weights, is a view of another layout, for which every kernel would be compiled again:
+# those sizes are the fused kernel's here, and the launcher tests' of the chunked ones.
+CHUNKED_K, CHUNKED_V = Dim("K", min=2, max=64), Dim("V", min=CHUNK + 1, max=200)
 
 OPERATOR = "linear_cross_entropy"
-# Unequal tiles, and chunks that end within one: a mix-up shows.
+# Unequal tiles, and chunks that end within one, so that a mix-up shows.
 TILES = {"block_m": [48], "block_n": [32], "block_k": [8], "thread_m": [4], "thread_n": [4], "block": [64]}
-CHUNKED = {"chunk": [40], **TILES}
+CHUNKED = {"chunk": [CHUNK], **TILES}
 
 LEDGER = {
     "forward": Ledger(saved="x, w, labels, lse", flops="2 T K V + 3 T V"),
@@ -20,7 +24,7 @@ LEDGER = {
 }
 
 
-def forward(dtype="float32", labels="int64", rows=None, refused=False):
+def forward(K=K, V=V, dtype="float32", labels="int64", rows=None, refused=False):
     refusal = {"out_of_range": "error"} if refused else {}
     return {
         "x": In(T, K, dtype=dtype),
@@ -38,7 +42,7 @@ def small_weights(rng, shape):
     return rng.standard_normal(shape) / max(1, shape[0]) ** 0.5
 
 
-def backward(dtype="float32", labels="int64", rows=None):
+def backward(K=CHUNKED_K, V=CHUNKED_V, dtype="float32", labels="int64", rows=None):
     return {
         "dloss": In(T if rows is None else rows),
         "x": In(T, K, dtype=dtype, values="normal"),
@@ -58,16 +62,20 @@ def gradients_accumulated(dloss, x, w, labels, lse, dw, ignore_index, label_smoo
 
 
 linear_cross_entropy_chunked_spec = KernelSpec(
-    launch=kernels.linear_cross_entropy_chunked, reference=linear_cross_entropy, args=forward(), configs=CHUNKED
+    launch=kernels.linear_cross_entropy_chunked,
+    reference=linear_cross_entropy,
+    args=forward(CHUNKED_K, CHUNKED_V),
+    configs=CHUNKED,
 )
 linear_cross_entropy_fused_spec = KernelSpec(
-    launch=kernels.linear_cross_entropy_fused, reference=linear_cross_entropy, args=forward(), configs={"tile": [4, 8]}
+    launch=kernels.linear_cross_entropy_fused, reference=linear_cross_entropy, args=forward(), configs={"tile": [8]}
 )
 linear_cross_entropy_fused_bf16_spec = KernelSpec(
     launch=kernels.linear_cross_entropy_fused,
     reference=linear_cross_entropy,
-    args=forward("bfloat16", "int32", rows=1, refused=True),
-    configs={"tile": [8], "reduction": ["mean", "sum"], "check": [True]},
+    args=forward(dtype="bfloat16", labels="int32", rows=1, refused=True),
+    configs={"tile": [4], "reduction": ["mean"], "check": [True]},
+    layouts=("contiguous",),
 )
 
 linear_cross_entropy_backward_chunked_spec = KernelSpec(
@@ -78,11 +86,12 @@ linear_cross_entropy_backward_chunked_spec = KernelSpec(
     configs=CHUNKED,
     derivative_of=linear_cross_entropy,
 )
-linear_cross_entropy_backward_mean_spec = KernelSpec(
+linear_cross_entropy_backward_chunked_bf16_spec = KernelSpec(
     operator=OPERATOR,
     launch=backward_kernels.linear_cross_entropy_backward_chunked,
     reference=gradients_accumulated,
-    args=backward("bfloat16", "int32", rows=1),
-    configs={"chunk": [20], "reduction": ["mean"], **TILES},
+    args=backward(dtype="bfloat16", labels="int32", rows=1),
+    configs={"reduction": ["mean"], **CHUNKED},
     derivative_of=linear_cross_entropy,
+    layouts=("contiguous",),
 )
