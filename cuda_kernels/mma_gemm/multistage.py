@@ -38,7 +38,13 @@ def shared_tiles(kind: MmaFormat, tiles: MmaTiles, a_along_k: bool, b_along_k: b
 
 @functools.cache
 def multistage_gemm(
-    kind: MmaFormat, epilogue: Callable[..., None], tiles: MmaTiles, a_along_k: bool, b_along_k: bool, ldmatrix: bool
+    kind: MmaFormat,
+    epilogue: Callable[..., None],
+    tiles: MmaTiles,
+    a_along_k: bool,
+    b_along_k: bool,
+    ldmatrix: bool,
+    exact: bool,
 ) -> Any:
     """The kernel; grid.x covers the tiles of c, grid.y the splits of K. Shared memory is dynamic, all stages.
 
@@ -47,33 +53,35 @@ def multistage_gemm(
     block_m, block_n, block_k, warp_m, warp_n, stages = tiles
     threads, size = tiles.threads, kind.element_bytes
     a_tile, b_tile = shared_tiles(kind, tiles, a_along_k, b_along_k)
+    fragments_m, fragments_n, pairs_n, steps = warp_m // 16, warp_n // 8, warp_n // 16, block_k // kind.k
     a_bytes, stage_bytes = a_tile.bytes, a_tile.bytes + b_tile.bytes
-    copy_a, copy_b = tile_copy(a_tile, threads, size), tile_copy(b_tile, threads, size)
+    copy_a, copy_b = tile_copy(a_tile, threads, size, steps, exact), tile_copy(b_tile, threads, size, steps, exact)
     load_a = a_loader(kind, a_tile, a_along_k, ldmatrix)
     load_b = b_loader(kind, b_tile, b_along_k, ldmatrix)
     mma, prepare = kind.instruction, kind.prepare
-    fragments_m, fragments_n, pairs_n, steps = warp_m // 16, warp_n // 8, warp_n // 16, block_k // kind.k
     warps_n = block_n // warp_n
     ahead, in_flight = stages - 1, stages - 2
     write = write_out(epilogue, tiles)
 
-    @cuda.jit(device=True)
-    def start_stage(shared, stage, a, b, first_row, first_column, k, k_end):
+    @cuda.jit(device=True, forceinline=True)
+    def start_part(part, shared, stage, a, b, first_row, first_column, k, k_end):
         place = shared + uint64(stage * stage_bytes)
         rows, columns = int32(a.shape[0] - first_row), int32(b.shape[1] - first_column)
         depth = int32(k_end - k)
         at_a, at_b = ptx.global_address(a, (first_row, k)), ptx.global_address(b, (k, first_column))
         if a_along_k:
-            copy_a(place, at_a, int64(a.strides[0]), rows, depth)
+            copy_a(part, place, at_a, int64(a.strides[0]), rows, depth)
         else:
-            copy_a(place, at_a, int64(a.strides[1]), depth, rows)
+            copy_a(part, place, at_a, int64(a.strides[1]), depth, rows)
         if b_along_k:
-            copy_b(place + uint64(a_bytes), at_b, int64(b.strides[1]), columns, depth)
+            copy_b(part, place + uint64(a_bytes), at_b, int64(b.strides[1]), columns, depth)
         else:
-            copy_b(place + uint64(a_bytes), at_b, int64(b.strides[0]), depth, columns)
+            copy_b(part, place + uint64(a_bytes), at_b, int64(b.strides[0]), depth, columns)
+
+    start_stage = unrolled(start_part, steps)
 
     @cuda.jit(device=True, forceinline=True)
-    def multiply_step(step, shared, place, warp_row, warp_column, a_registers, b_registers, sums):
+    def multiply_step(step, shared, place, warp_row, warp_column, a_registers, b_registers, sums, copying):
         for i in range(fragments_m):
             r = load_a(shared, place, warp_row + i * 16, step)
             a_registers[i, 0], a_registers[i, 1] = prepare(r[0]), prepare(r[1])
@@ -82,6 +90,8 @@ def multistage_gemm(
             r = load_b(shared, place + a_bytes, warp_column + j * 16, step)
             b_registers[2 * j, 0], b_registers[2 * j, 1] = prepare(r[0]), prepare(r[1])
             b_registers[2 * j + 1, 0], b_registers[2 * j + 1, 1] = prepare(r[2]), prepare(r[3])
+        stage, a, b, first_row, first_column, k, k_end = copying
+        start_part(step, shared, stage, a, b, first_row, first_column, k, k_end)
         for i in range(fragments_m):
             a_fragment = (a_registers[i, 0], a_registers[i, 1], a_registers[i, 2], a_registers[i, 3])
             for j in range(fragments_n):
@@ -90,6 +100,15 @@ def multistage_gemm(
                 sums[i, j, 0], sums[i, j, 1], sums[i, j, 2], sums[i, j, 3] = d[0], d[1], d[2], d[3]
 
     multiply_stage = unrolled(multiply_step, steps)
+
+    @cuda.jit(device=True)
+    def within(k, k_end):
+        # Past the end an exact tile is copied once more, for nobody, instead of a branch; another is filled with zeros.
+        return max(min(k, int32(k_end - block_k)), int32(0)) if exact else k
+
+    @cuda.jit(device=True)
+    def next_stage(stage):
+        return int32(0) if stage == ahead else int32(stage + 1)
 
     @cuda.jit
     def multistage_gemm_kernel(a, b, operands, c):
@@ -116,21 +135,19 @@ def multistage_gemm(
                     sums[i, j, r] = float32(0)
 
         for stage in range(ahead):
-            if stage < count:
-                start_stage(shared, stage, a, b, first_row, first_column, int32(k_first + stage * block_k), k_end)
+            k = within(int32(k_first + stage * block_k), k_end)
+            start_stage(shared, stage, a, b, first_row, first_column, k, k_end)
             ptx.cp_async_commit_group()
+        read, filled = int32(0), int32(ahead)
         for tile in range(count):
-            tile = int32(tile)
             ptx.cp_async_wait_group(in_flight)
             cuda.syncthreads()  # the stage has arrived for all, and all have left the one that is filled next
-            later = int32(tile + ahead)
-            if later < count:
-                start_stage(
-                    shared, later % stages, a, b, first_row, first_column, int32(k_first + later * block_k), k_end
-                )
+            k_later = within(int32(k_first + (tile + ahead) * block_k), k_end)
+            copying = (filled, a, b, first_row, first_column, k_later, k_end)
+            place = int32(read * stage_bytes)
+            multiply_stage(shared, place, warp_row, warp_column, a_registers, b_registers, sums, copying)
             ptx.cp_async_commit_group()
-            place = int32(tile % stages * stage_bytes)
-            multiply_stage(shared, place, warp_row, warp_column, a_registers, b_registers, sums)
+            filled, read = read, next_stage(read)
 
         write(sums, warp_row, warp_column, c, operands, split, first_row, first_column, rows, columns)
 
@@ -163,7 +180,9 @@ def launch_multistage_gemm(
     if not blocks:
         return
     a_along_k, b_along_k = along_k(a, 1, kind), along_k(b, 0, kind)
-    kernel = multistage_gemm(kind, epilogue, tiles, a_along_k, b_along_k, ldmatrix)
+    exact = not (a.shape[0] % tiles.block_m or b.shape[1] % tiles.block_n or a.shape[1] % (tiles.block_k * split_k))
+    exact = exact and a.shape[1] > 0
+    kernel = multistage_gemm(kind, epilogue, tiles, a_along_k, b_along_k, ldmatrix, exact)
     operands = operands_or_bias(operands, bias, FLOAT32)
     shared_bytes = max(tiles.stages * tiles.stage_bytes(kind.element_bytes), sums_bytes(tiles))
     configured(kernel, (blocks, split_k), tiles.threads, stream, shared_bytes)(a, b, operands, c)

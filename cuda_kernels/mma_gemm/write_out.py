@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from numba import cuda, float32, int32
+from numba import cuda, float32, int32, uint32
 
 from ..primitives.unroll import unrolled
 from .tiles import MmaTiles
@@ -39,10 +39,9 @@ def write_out(epilogue: Any, tiles: MmaTiles) -> Any:
         lane = int32(cuda.threadIdx.x) & 31
         at = int32((warp_row + i * 16 + (lane >> 2)) * stride + warp_column + (lane & 3) * 2)
         for j in range(fragments_n):
-            tile[at + j * 8] = sums[i, j, 0]
-            tile[at + j * 8 + 1] = sums[i, j, 1]
-            tile[at + j * 8 + 8 * stride] = sums[i, j, 2]
-            tile[at + j * 8 + 8 * stride + 1] = sums[i, j, 3]
+            upper, lower = uint32(at + j * 8), uint32(at + j * 8 + 8 * stride)
+            tile[upper], tile[upper + uint32(1)] = sums[i, j, 0], sums[i, j, 1]
+            tile[lower], tile[lower + uint32(1)] = sums[i, j, 2], sums[i, j, 3]
 
     keep_all = unrolled(keep, tiles.warp_m // 16)
 
@@ -53,9 +52,10 @@ def write_out(epilogue: Any, tiles: MmaTiles) -> Any:
         keep_all(sums, warp_row, warp_column)
         cuda.syncthreads()
         for element in range(int32(cuda.threadIdx.x), block_m * block_n, threads):
-            i, j = element >> column_bits, element & (block_n - 1)
-            row, column = int32(first_row + i), int32(first_column + j)
-            if row < rows and column < columns:
-                epilogue(c, operands, part, row, column, tile[i * stride + j])
+            i, j = int32(element) >> column_bits, int32(element) & (block_n - 1)
+            # Unsigned, since a signed index is tested for being negative at every access.
+            row, column = uint32(first_row + i), uint32(first_column + j)
+            if row < uint32(rows) and column < uint32(columns):
+                epilogue(c, operands, part, row, column, tile[uint32(i * stride + j)])
 
     return write
