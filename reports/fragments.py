@@ -60,9 +60,10 @@ def fragment_figure(title: str, letter: str, lines: Sequence[str], claimed: Sequ
     rows, columns = (1 + max(element[axis] for element in (*held, *said)) for axis in (0, 1))
     parts = max(cell.part for cell in (*held.values(), *said.values()))
     registers = max(cell.register for cell in (*held.values(), *said.values()))
-    label = (
-        (lambda c: f"{c.lane} {letter}{c.register}.{c.part}") if parts else (lambda c: f"{c.lane} {letter}{c.register}")
-    )
+
+    def label(cell: Cell) -> str:
+        return f"{cell.lane} {letter}{cell.register}" + (f".{cell.part}" if parts else "")
+
     longest = max(len(label(cell)) for cell in (held or said).values())
     width = max(34, int(longest * _CHARACTER) + 8)
     sheet = Sheet(_INDEX + columns * width + 2, _HEADER + 18 + rows * _ROW + 2)
@@ -91,9 +92,8 @@ def fragment_figure(title: str, letter: str, lines: Sequence[str], claimed: Sequ
                 sheet.box(x + 1, y + 1, width - 2, _ROW - 2, "bad", outline=True)
     alt = f"{title}: {rows} x {columns} elements, {registers + 1} registers of {parts + 1} parts in {LANES} lanes"
     alt += f"; {wrong} differ from the layout data" if wrong else ""
-    caption = (
-        f"In each cell lane and register{' (and the part of it)' if parts else ''} of the element; a colour per lane."
-    )
+    part = " and the part of it" if parts else ""
+    caption = f"In each cell the lane and the register{part} that hold the element; a colour for each lane."
     return Drawing(sheet.figure, alt + ".", caption, sheet.width)
 
 
