@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -49,6 +49,8 @@ class StridedTile:
         if self.contiguous not in ("row", "column"):
             raise LayoutError(f"contiguous is {self.contiguous!r}; expected 'row' or 'column'")
         _check_bijective(self)
+        if self.swizzle is not None:
+            _check_whole(self, replace(self, swizzle=None), CHUNK_BYTES)
 
     @property
     def stride(self) -> int:
@@ -89,6 +91,8 @@ class LaneMajorTile:
             held = f"{self.fragment.rows} x {self.fragment.columns}"
             raise LayoutError(f"{self.rows} x {self.columns} is not a grid of fragments of {held}")
         _check_bijective(self)
+        if self.swizzle is not None:
+            _check_whole(self, replace(self, swizzle=None), self.lane_bytes)
 
     @property
     def element_bytes(self) -> int:
@@ -136,3 +140,16 @@ def _check_bijective(tile: Tile) -> None:
         if len(at):
             where = (int(row.ravel()[at[0]]), int(column.ravel()[at[0]]))
             raise LayoutError(f"element {where} lies at byte {int(offsets[at[0]])}, {reason}")
+
+
+def _check_whole(tile: Tile, plain: Tile, size: int) -> None:
+    """Raises LayoutError where the swizzle takes a piece of `size` bytes of the plain tile apart."""
+    row, column = np.indices((tile.rows, tile.columns))
+    before = np.asarray(plain.offset(row, column)).ravel()
+    moved = np.asarray(tile.offset(row, column)).ravel() - before
+    order = np.argsort(before)
+    torn = (np.diff(before[order] // size) == 0) & (np.diff(moved[order]) != 0)
+    if torn.any():
+        at = order[np.flatnonzero(torn)[0]]
+        where = (int(row.ravel()[at]), int(column.ravel()[at]))
+        raise LayoutError(f"the swizzle takes the {size} bytes with element {where} apart: its key varies within them")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from refkit.cuda_kernels.ptx import UnsupportedArchitecture
 from refkit.verify.backends import Backend, LaunchFault
 from refkit.verify.probes import kernels
+
+_NEEDS = re.compile(r"\S+ needs compute capability [^\n]*")  # Numba puts its own lines round it
 
 
 class Unsupported(Exception):
@@ -41,6 +44,7 @@ def _unsupported(error: BaseException | None) -> str | None:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, UnsupportedArchitecture):
-            return str(error).splitlines()[0].strip()
+            match = _NEEDS.search(str(error))
+            return match.group() if match else str(error)
         error = error.__cause__ or error.__context__
     return None
