@@ -10,7 +10,7 @@ step alone is worked out once on the host in float64 and rounded to float32.
 adamw:             one thread per element, any strides.
 adamw_vectorised:  128 bits per thread for each array (gradient and parameters in 16-bit formats: 8 elements per thread)
                    where all are contiguous, begin at multiples of 16 bytes, and parameters have the gradient's dtype;
-                   other arrays go to `adamw`, which gives the same bits.
+                   other arrays go to `adamw`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def adamw_kernel(master, m, v, gradient, parameters, rule):
         master[row, column], m[row, column], v[row, column], float32(gradient[row, column]), rule
     )
     master[row, column], m[row, column], v[row, column] = w, new_m, new_v
-    if parameters.shape[0] > 0:
+    if parameters.size > 0:
         parameters[row, column] = w
 
 
@@ -72,7 +72,7 @@ def adamw_rest(master, m, v, gradient, parameters, first, rule):
     """The elements from `first` on, one by one."""
     for i in range(first, master.shape[0]):
         master[i], m[i], v[i] = adamw_step(master[i], m[i], v[i], float32(gradient[i]), rule)
-        if parameters.shape[0] > 0:
+        if parameters.size > 0:
             parameters[i] = master[i]
 
 
@@ -81,7 +81,7 @@ def adamw_four_kernel(master, m, v, gradient, parameters, rule):
     first = 4 * cuda.grid(1)
     if first + 4 <= master.shape[0]:
         w = adamw_four(master, m, v, first, load4(gradient, first), rule)
-        if parameters.shape[0] > 0:
+        if parameters.size > 0:
             store4(parameters, first, w)
     else:
         adamw_rest(master, m, v, gradient, parameters, first, rule)
@@ -94,7 +94,7 @@ def adamw_eight_kernel(master, m, v, gradient, parameters, rule):
         a, b, c, d, e, f, g, h = load8(gradient, first)
         low = adamw_four(master, m, v, first, (a, b, c, d), rule)
         high = adamw_four(master, m, v, first + 4, (e, f, g, h), rule)
-        if parameters.shape[0] > 0:
+        if parameters.size > 0:
             store8(parameters, first, low + high)
     else:
         adamw_rest(master, m, v, gradient, parameters, first, rule)

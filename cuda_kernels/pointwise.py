@@ -3,7 +3,8 @@
 elementwise:  one thread per element, any strides in one or two axes.
 vectorised:   one thread per 128 bits (four float32, eight of a 16-bit format) of contiguous arrays of one dtype that
               begin at a multiple of 16 bytes; the last thread takes what is left one by one. Arrays that are laid out
-              otherwise go to the elementwise kernel, which gives the same bits.
+              otherwise go to the elementwise kernel. Both evaluate the same function; a compiler may fuse its
+              multiplications and additions differently in the two.
 """
 
 from __future__ import annotations
