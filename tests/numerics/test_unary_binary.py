@@ -48,6 +48,15 @@ def test_the_error_of_an_operand_goes_through_the_derivative(function):
     np.testing.assert_allclose(inherited, monte_carlo(function, x), rtol=0.03)
 
 
+@pytest.mark.parametrize("function", SMOOTH, ids=lambda f: f.__name__)
+def test_an_error_that_elements_share_goes_on_with_the_sign_of_the_derivative(function):
+    x = points(function)
+    got = function(x + tracked(np.zeros(1)))
+    (part,) = got.shared.values()
+    slope = (function(x + 1e-6) - function(x - 1e-6)) / 2e-6
+    np.testing.assert_allclose(np.broadcast_to(part.deviation, x.shape) / SMALL, slope, rtol=1e-4)
+
+
 @pytest.mark.parametrize("function", BINARY, ids=lambda f: f.__name__)
 def test_the_errors_of_two_operands_add_in_quadrature(function):
     x = np.array([0.3, 0.9, 1.7, 2.9])
