@@ -83,10 +83,10 @@ def fragment_figure(title: str, letter: str, lines: Sequence[str], claimed: Sequ
     wrong = 0
     for row in range(rows):
         for column in range(columns):
-            cell = held.get((row, column))
+            found = held.get((row, column))
             x, y = _INDEX + column * width, top + row * _ROW
-            differs = bool(said) and said.get((row, column)) != cell
-            _small(sheet, x + width / 2, y + _ROW / 2, label(cell) if cell else "?", "bad" if differs else "ink")
+            differs = bool(said) and said.get((row, column)) != found
+            _small(sheet, x + width / 2, y + _ROW / 2, label(found) if found else "?", "bad" if differs else "ink")
             if differs:
                 wrong += 1
                 sheet.box(x + 1, y + 1, width - 2, _ROW - 2, "bad", outline=True)

@@ -20,9 +20,8 @@ from .tiles import LaneMajorTile, StridedTile, Tile
 
 Layout = MmaLayout | MatrixMove | LaneMove
 
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
-    {each.name: each for each in (*MMA_LAYOUTS, *MATRIX_MOVES, *LANE_MOVES)}
-)
+_ALL: tuple[Layout, ...] = (*MMA_LAYOUTS, *MATRIX_MOVES, *LANE_MOVES)
+LAYOUTS: Mapping[str, Layout] = MappingProxyType({each.name: each for each in _ALL})
 
 __all__ = [
     "LANES",

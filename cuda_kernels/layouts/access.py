@@ -35,10 +35,11 @@ def matrix_load(tile: StridedTile, origins: Sequence[tuple[int, int]]) -> Access
     offsets = np.zeros(LANES, np.int64)
     for j, (row, column) in enumerate(origins):
         for i in range(8):
-            rows, columns = (row + i, column + np.arange(8))
-            if tile.contiguous == "row":
-                rows, columns = row + np.arange(8), column + i
-            at = np.asarray(tile.offset(rows, columns))
+            along = np.arange(8)
+            if tile.contiguous == "column":
+                at = np.asarray(tile.offset(row + i, column + along))
+            else:
+                at = np.asarray(tile.offset(row + along, column + i))
             if tile.element_bytes != 2 or np.any(np.diff(at) != 2) or at[0] % MAX_BYTES:
                 raise LayoutError(f"row {i} of matrix {j} is not 16 aligned bytes in one piece")
             offsets[8 * j + i] = at[0]

@@ -126,7 +126,9 @@ def staged_operand(
     return staged.keyed_on(walk if key == "staging" else key)
 
 
-def wrongly_keyed(mma: MmaLayout, operand: str, transposed: bool, **sizes: int) -> StagedOperand:
+def wrongly_keyed(
+    mma: MmaLayout, operand: str, transposed: bool, *, mn: int = 128, k: int = 32, threads: int = 256
+) -> StagedOperand:
     """The operand with the key of the other axis: correct, and conflicted; its `problem` says so."""
-    right = staged_operand(mma, operand, transposed, **sizes)
+    right = staged_operand(mma, operand, transposed, mn=mn, k=k, threads=threads)
     return right.keyed_on(_OTHER[right.staging.walk])

@@ -29,7 +29,7 @@ def register_dtype(kind: str) -> np.dtype:
 
 def pack(values: np.ndarray, kind: str) -> np.ndarray:
     """Registers, (..., 32, registers), of numbers (..., 32, registers, parts); what `kind` cannot hold is rounded."""
-    encoded = np.ascontiguousarray(values.astype(NUMPY_TYPES[kind]))
+    encoded: np.ndarray = np.ascontiguousarray(values.astype(NUMPY_TYPES[kind]))
     return encoded.view(register_dtype(kind))[..., 0]
 
 

@@ -85,7 +85,7 @@ def load_matrices_kernel(intrinsic: Any, count: int) -> Any:
 
     @cuda.jit
     def load_matrices(rows, registers):
-        tile = cuda.shared.array((WARPS, 32, 8), types.uint16)
+        tile = cuda.shared.array((WARPS, 32, 8), types.uint16, alignment=16)
         i = cuda.blockIdx.x * WARPS + cuda.threadIdx.y
         warp, lane = cuda.threadIdx.y, cuda.threadIdx.x
         if i < rows.shape[0]:
@@ -105,7 +105,7 @@ def store_matrices_kernel(intrinsic: Any, count: int) -> Any:
 
     @cuda.jit
     def store_matrices(registers, rows):
-        tile = cuda.shared.array((WARPS, 32, 8), types.uint16)
+        tile = cuda.shared.array((WARPS, 32, 8), types.uint16, alignment=16)
         i = cuda.blockIdx.x * WARPS + cuda.threadIdx.y
         warp, lane = cuda.threadIdx.y, cuda.threadIdx.x
         for column in range(8):
@@ -128,7 +128,7 @@ def vector_load_kernel(intrinsic: Any, space: str, element: str) -> Any:
 
     @cuda.jit
     def vector_load(memory, registers):
-        tile = cuda.shared.array((32, 4), kind)
+        tile = cuda.shared.array((32, 4), kind, alignment=16)
         i, lane = cuda.blockIdx.x, cuda.threadIdx.x
         if shared:
             for column in range(4):
@@ -149,7 +149,7 @@ def vector_store_kernel(intrinsic: Any, space: str, element: str) -> Any:
 
     @cuda.jit
     def vector_store(registers, memory):
-        tile = cuda.shared.array((32, 4), kind)
+        tile = cuda.shared.array((32, 4), kind, alignment=16)
         i, lane = cuda.blockIdx.x, cuda.threadIdx.x
         values = _take4(registers, i, lane)
         if shared:
@@ -197,7 +197,7 @@ def copy_kernel(intrinsic: Any, form: str, size: int) -> Any:
 
     @cuda.jit
     def copy(source, destination):
-        tile = cuda.shared.array((32, 4), types.uint32)
+        tile = cuda.shared.array((32, 4), types.uint32, alignment=16)
         i, lane = cuda.blockIdx.x, cuda.threadIdx.x
         start(ptx.shared_address(tile, (lane, 0)), ptx.global_address(source, (i, lane, 0)))
         ptx.cp_async_wait_all()

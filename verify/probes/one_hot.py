@@ -172,7 +172,7 @@ def _dtype(element: str) -> np.dtype:
 
 def _one(dtype: Any) -> int:
     """The bits of 1."""
-    encoded = np.ones(1, dtype)
+    encoded: np.ndarray = np.ones(1, dtype)
     return int(encoded.view(f"u{encoded.itemsize}")[0])
 
 

@@ -74,7 +74,8 @@ class ProbeRun:
     @property
     def failed(self) -> bool:
         """Whether a layout is not as its data says, or a probe could not be run."""
-        return any(each.status in ("failed", "error") for each in (*self.results, *self.values))
+        statuses = [each.status for each in self.results] + [each.status for each in self.values]
+        return "failed" in statuses or "error" in statuses
 
     def on(self, backend: str) -> tuple[tuple[ProbeResult, ...], tuple[ValueFacts, ...]]:
         """Layout and value results of one backend."""

@@ -80,3 +80,19 @@ def test_two_backends_are_compared():
     run = run_probes([Probe(ptx.mma_m8n8k4_f64, layout)], [cpu, other])
     assert (run.backend, run.differences) == ("cpu", ())
     assert len(run.on("other")[0]) == len(run.on("cpu")[0]) == 1
+
+
+@pytest.mark.cpu
+def test_a_map_that_differs_between_backends_is_listed(monkeypatch):
+    """What `run` gives on the second backend is the result of another intrinsic, two registers exchanged."""
+    cpu = open_backend("cpu")
+    layout = LAYOUTS["ldmatrix.x2"]
+    right = Probe(ptx.ldmatrix_x2, layout).run(cpu)
+    (found,) = right.operands
+    exchanged = replace(found.found, row=found.found.row[:, ::-1])
+    wrong = replace(right, backend="other", operands=(replace(found, found=exchanged),))
+    results = {"cpu": right, "other": wrong}
+    monkeypatch.setattr(Probe, "run", lambda probe, backend: results[backend.name])
+    other = SimpleNamespace(name="other", schedules=True, active=cpu.active, launch=cpu.launch)
+    run = run_probes([Probe(ptx.ldmatrix_x2, layout)], [cpu, other])
+    assert run.differences == ("ldmatrix.x2, registers: cpu and other found different elements",)
