@@ -64,6 +64,8 @@ def store_16_bytes(typingctx: Any, array: Any, index: Any, values: Any) -> Any:
 @cuda.jit(device=True)
 def is_aligned(operand, along_k):
     """Whether rows (along_k) or columns of a (X, K) operand can be read 16 bytes at a time, from multiples of 16 on."""
+    if operand.size == 0:
+        return False  # it has no first element whose address could be taken
     near, far = (operand.strides[1], operand.strides[0]) if along_k else (operand.strides[0], operand.strides[1])
     address = generic_address(operand, (0, 0))
     return near == operand.itemsize and far % BYTES == 0 and address % BYTES == 0
