@@ -16,7 +16,7 @@ import numpy as np
 from numba import cuda, int32, int64
 
 from .launch import INTEGERS, ceil_div, check_block, launcher, read
-from .reduction import FULL_MASK, WARP
+from .primitives.warp import FULL_MASK, WARP
 
 DIGIT_BITS = 4
 DIGITS = 1 << DIGIT_BITS

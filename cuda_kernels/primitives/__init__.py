@@ -7,4 +7,5 @@ scan:     prefix sums over a warp and over a block.
 vector:   128 bits of an array at once.
 convert:  between storage formats in registers.
 philox:   random bits as a function of a counter and a key.
+unroll:   loops written out.
 """

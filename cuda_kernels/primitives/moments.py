@@ -9,8 +9,8 @@ from numba import cuda, float32
 def join_moments(count_a, mean_a, squares_a, count_b, mean_b, squares_b):
     """Count, mean and sum of squared deviations from the mean of two sets together, float32; a set may be empty.
 
-    Eight operations and a division. The mean carries an error of its own size: where the mean is large against the
-    deviations, take a pivot off the numbers first.
+    Ten operations, one of them a division. The mean carries an error of its own size: where the mean is large against
+    the deviations, take a pivot off the numbers first.
     """
     count = count_a + count_b
     share = count_b / count if count > float32(0) else float32(0)
