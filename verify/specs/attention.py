@@ -166,6 +166,7 @@ attention_backward_spec = KernelSpec(
     launch=backward_kernels.attention_backward,
     reference=attention_backward,
     args=from_outputs(),
+    layouts=["contiguous"],  # its kernels are tried with strides by themselves
     configs={"causal": MASKS, **BACKWARD_TILES},
     derivative_of=attention,
 )
