@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .checks import ceil_div, check_block, check_float32, check_multiple, check_shape
+from .checks import ceil_div, check_block, check_multiple, check_shape
 from .declarations import FLOAT32, FLOATS, INTEGERS, ArrayArgument, add_into, read, update, write
 from .decorator import launcher
 from .streams import as_stream
@@ -17,7 +17,6 @@ __all__ = [
     "as_stream",
     "ceil_div",
     "check_block",
-    "check_float32",
     "check_multiple",
     "check_shape",
     "launcher",

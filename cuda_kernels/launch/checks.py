@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .declarations import FLOAT32
-
 
 def ceil_div(count: int, size: int) -> int:
     """The number of blocks of `size` that cover `count` items."""
@@ -16,12 +14,6 @@ def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
     """Raises ValueError unless `array` (None passes: an optional argument left out) has this shape."""
     if array is not None and tuple(array.shape) != shape:
         raise ValueError(f"{name} has shape {tuple(array.shape)}, expected {shape}")
-
-
-def check_float32(name: str, array: Any) -> None:
-    """Raises TypeError unless `array` is float32, as buffers that gradients are added into must be."""
-    if array.dtype != FLOAT32:
-        raise TypeError(f"{name} has dtype {array.dtype}, expected float32: gradients are accumulated in float32")
 
 
 def check_multiple(name: str, value: int, factor_name: str, factor: int) -> None:

@@ -69,6 +69,14 @@ def test_an_absent_array_has_no_elements_and_the_dtype_of_the_first_float_input(
     assert (b.shape, b.dtype) == ((0,), dtype)
 
 
+def test_outputs_and_integers_do_not_decide_the_dtype_of_an_absent_array():
+    @launcher(y=write("T"), index=read("T", dtypes=INTEGERS), x=read("T"), b=read("T", optional=True))
+    def launch(y, index, x, b=None, *, stream=None):
+        return b
+
+    assert launch(device(3, dtype=np.float16), device(3, dtype=np.int32), device(3)).dtype == np.float32
+
+
 def test_an_absent_array_has_as_many_axes_as_declared_and_one_of_its_own_dtypes():
     @launcher(
         x=read("T"), lse=write("B", "H", dtypes=FLOAT32, optional=True), rows=read("T", dtypes=INTEGERS, optional=True)
