@@ -32,18 +32,28 @@ from .primitives.warp import WARP, warp_sum
 
 
 @cuda.jit(device=True)
-def upstream(dy, gamma, row, column):
-    """dxhat = dy gamma; an empty gamma means none."""
-    value = float32(dy[row, column])
-    if gamma.shape[0] > 0:
-        value *= float32(gamma[column])
-    return value
+def factor(gamma, column):
+    """gamma; an empty one means 1."""
+    return float32(gamma[column]) if gamma.shape[0] > 0 else float32(1)
 
 
 @cuda.jit(device=True)
-def past_the_norm(dh, row, column):
-    """dh; an empty one means 0."""
-    return float32(dh[row, column]) if dh.shape[0] > 0 else float32(0)
+def upstream(dy, gamma, row, column):
+    """dxhat = dy gamma."""
+    return float32(dy[row, column]) * factor(gamma, column)
+
+
+@cuda.jit(device=True)
+def store_dx(dy, x, gamma, m, r, average, average_xhat, dh, dx, row, column):
+    """dx of one element, given mean and rstd of its row and the means of dxhat and dxhat xhat over it.
+
+    Written as fma, so that no compiler chooses which product is rounded: in a row of one column, or where dy is nearly
+    constant, all of dx but dh is rounding error, which would change from one compilation to the next.
+    """
+    past = float32(dh[row, column]) if dh.shape[0] > 0 else float32(0)
+    xhat = (float32(x[row, column]) - m) * r
+    centred = cuda.fma(float32(dy[row, column]), factor(gamma, column), -average)
+    dx[row, column] = cuda.fma(r, cuda.fma(-xhat, average_xhat, centred), past)
 
 
 @cuda.jit
@@ -59,9 +69,7 @@ def layer_norm_dx_naive_kernel(dy, x, gamma, mean, rstd, dh, dx):
         total_xhat += dxhat * ((float32(x[row, column]) - m) * r)
     average, average_xhat = total / float32(columns), total_xhat / float32(columns)
     for column in range(columns):
-        xhat = (float32(x[row, column]) - m) * r
-        value = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
-        dx[row, column] = value + past_the_norm(dh, row, column)
+        store_dx(dy, x, gamma, m, r, average, average_xhat, dh, dx, row, column)
 
 
 @cuda.jit
@@ -78,9 +86,7 @@ def layer_norm_dx_warp_kernel(dy, x, gamma, mean, rstd, dh, dx):
         total_xhat += dxhat * ((float32(x[row, column]) - m) * r)
     average, average_xhat = warp_sum(total) / float32(columns), warp_sum(total_xhat) / float32(columns)
     for column in range(lane, columns, WARP):
-        xhat = (float32(x[row, column]) - m) * r
-        value = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
-        dx[row, column] = value + past_the_norm(dh, row, column)
+        store_dx(dy, x, gamma, m, r, average, average_xhat, dh, dx, row, column)
 
 
 @cuda.jit
@@ -94,9 +100,7 @@ def layer_norm_dx_block_kernel(dy, x, gamma, mean, rstd, dh, dx):
         total_xhat += dxhat * ((float32(x[row, column]) - m) * r)
     average, average_xhat = block_sum(total) / float32(columns), block_sum(total_xhat) / float32(columns)
     for column in range(thread, columns, threads):
-        xhat = (float32(x[row, column]) - m) * r
-        value = r * (upstream(dy, gamma, row, column) - average - xhat * average_xhat)
-        dx[row, column] = value + past_the_norm(dh, row, column)
+        store_dx(dy, x, gamma, m, r, average, average_xhat, dh, dx, row, column)
 
 
 # ------------------------------------------------------------------------------------------------- dgamma, dbeta

@@ -27,18 +27,16 @@ from .primitives.warp import WARP, warp_sum
 @cuda.jit(device=True)
 def upstream(dy, gamma, row, column):
     """dxhat = dy gamma; an empty gamma means none."""
-    value = float32(dy[row, column])
-    return value * float32(gamma[column]) if gamma.shape[0] > 0 else value
+    scale = float32(gamma[column]) if gamma.shape[0] > 0 else float32(1)
+    return float32(dy[row, column]) * scale
 
 
 @cuda.jit(device=True)
 def store_dx(dy, x, gamma, scale, average, dh, dx, row, column):
     """dx of one element, given rstd of its row and the mean of dxhat xhat over it; an empty dh means none."""
+    past = float32(dh[row, column]) if dh.shape[0] > 0 else float32(0)
     xhat = float32(x[row, column]) * scale
-    value = scale * (upstream(dy, gamma, row, column) - xhat * average)
-    if dh.shape[0] > 0:
-        value += float32(dh[row, column])
-    dx[row, column] = value
+    dx[row, column] = scale * (upstream(dy, gamma, row, column) - xhat * average) + past
 
 
 @cuda.jit
