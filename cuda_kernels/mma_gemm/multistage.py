@@ -149,6 +149,7 @@ def multistage_gemm(
             ptx.cp_async_commit_group()
             filled, read = read, next_stage(read)
 
+        ptx.cp_async_wait_all()  # the last copies, for nobody, would land among the sums
         write(sums, warp_row, warp_column, c, operands, split, first_row, first_column, rows, columns)
 
     return multistage_gemm_kernel

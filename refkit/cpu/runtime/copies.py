@@ -3,7 +3,8 @@
 A device may carry a copy out at any time between its start and the wait. So the source is read at the wait, and the
 destination holds poison from the start on: a missing wait, a source that is overwritten too early, and a destination
 that is still in use show in the results. In the eyes of the sanitizers source and destination are accessed at both
-ends, and meanwhile the destination counts as unwritten. Copies that nobody waits for never arrive.
+ends, and meanwhile the destination counts as unwritten. Copies that nobody waits for arrive as their thread ends: who
+uses the destination again before that is in their way.
 A thread's queue is one allocation, which its control block keeps for later launches: a header, then a record for each
 copy under way.
 """
@@ -161,3 +162,11 @@ def wait_all(thread):
     """Lets all copies arrive, those of the open group too."""
     close_group(thread)
     let_arrive(thread, 0)
+
+
+@cuda.jit(device=True)
+def let_rest_arrive(thread):
+    """As a thread ends: what it never waited for arrives."""
+    if thread[THREAD_COPIES] != 0 and words(thread[THREAD_COPIES])[QUEUE_COUNT] > 0:
+        close_group(thread)
+        let_arrive(thread, 0)

@@ -7,7 +7,7 @@ anew for every pass, so that code which relies on an order between two synchroni
 from numba import cuda
 
 from ..fibers import FRAME_ENTRY, FRAME_FIRST, FRAME_RETURN, FRAME_SECOND, FRAME_WORDS
-from .copies import forget_copies
+from .copies import forget_copies, let_rest_arrive
 from .layout import (
     AT_BARRIER,
     AT_GRID_BARRIER,
@@ -106,6 +106,7 @@ def thread_main(thread, worker):
     """What a thread's fiber executes: the kernel, then exit."""
     launch = words(worker[WORKER_LAUNCH])
     call_address(launch[LAUNCH_ENTRY], thread, worker)
+    let_rest_arrive(thread)
     thread[THREAD_STATE] = EXITED
     block = words(thread[THREAD_BLOCK])
     block[BLOCK_ALIVE] -= 1
