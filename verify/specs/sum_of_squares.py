@@ -8,7 +8,7 @@ from refkit.verify import Dim, In, InOut, KernelSpec
 from refkit.verify.ledger import Ledger
 
 M, N = Dim("M", min=0), Dim("N", min=0, max=5_000)
-BLOCK = {"block": [32, 96]}
+BLOCK = {"block": [96]}
 LEDGER = {"forward": Ledger(saved="", flops="2 M N")}
 
 
