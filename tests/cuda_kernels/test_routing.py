@@ -59,8 +59,7 @@ def run_order(launch, experts, E, put, layout="contiguous", **config):
 
 @each(GATE)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("layout", ["contiguous", "transposed"])
+@pytest.mark.parametrize(("dtype", "layout"), [(np.float32, "contiguous"), (ml_dtypes.bfloat16, "strided")])
 def test_gate_chooses_and_weighs(launch, size, dtype, layout, put):
     T, E, K, _ = size
     logits = (4 * normal(T, E)).round().astype(dtype)  # with ties
@@ -98,8 +97,7 @@ def test_gate_backward_reaches_the_chosen_logits_alone(launch, size, dtype, put)
 
 @each(ORDER)
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("layout", ["contiguous", "strided", "transposed"])
-@pytest.mark.parametrize("pattern", ["any", "one expert"])
+@pytest.mark.parametrize(("pattern", "layout"), [("any", "contiguous"), ("one expert", "strided")])
 def test_order_is_stable_and_has_room_for_experts_without_tokens(launch, size, layout, pattern, put):
     T, E, K, _ = size
     experts = np.random.default_rng(size).integers(0, E, (T, K)) if pattern == "any" else np.full((T, K), E - 1)

@@ -105,6 +105,27 @@ def test_more_rows_than_a_grid_has_blocks_along_y(put):
         np.testing.assert_array_equal(dx.copy_to_host(), expected)
 
 
+@pytest.mark.parametrize("wrong", [4, -1, 1000])
+def test_an_index_out_of_range_is_refused_on_request_before_anything_is_written(wrong, put):
+    index, held = put(np.array([0, 3, wrong, 1, wrong])), integers(4, 3)
+    expected = rf"index\[2\] is {wrong}, expected an index from 0 to 3"
+    y = put(integers(5, 3, seed=1))
+    with pytest.raises(IndexError, match=f"gather: {expected}"):
+        kernels.gather(put(held), index, y, check=True)
+    np.testing.assert_array_equal(y.copy_to_host(), integers(5, 3, seed=1))
+    for launch in (*SCATTER_ADD, *EMBEDDING):
+        dx = put(held)
+        with pytest.raises(IndexError, match=f"{launch.__name__}: {expected}"):
+            launch(dx, index, put(integers(5, 3)), check=True)
+        np.testing.assert_array_equal(dx.copy_to_host(), held)
+
+
+def test_the_range_check_reads_strided_indices_and_passes_good_ones(put):
+    index, y = put(np.array([0, 3, 1]), "strided"), put(integers(3, 3))
+    kernels.gather(put(integers(4, 3)), index, y, check=True)
+    np.testing.assert_array_equal(y.copy_to_host(), integers(4, 3)[[0, 3, 1]])
+
+
 def test_wrong_arguments_are_named(put):
     dx, index = put(integers(4, 3)), put(indices(4, 2))
     with pytest.raises(ValueError, match=r"scatter_add_atomic: dy has shape \(2, 5\), expected \(2, 3\)"):
