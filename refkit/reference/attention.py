@@ -185,14 +185,14 @@ class UnfusedOutputs(NamedTuple):
 
 def masked_softmax(s: np.ndarray, scale: float = 1.0, causal: str = "none", window: int = 0) -> np.ndarray:
     """p (B, H, Tq, Tk), the softmax of scale s over the visible keys, 0 elsewhere."""
-    return _softmax(np.where(visible(*s.shape[2:], causal, window), s * scale, -np.inf))
+    return _softmax(np.where(visible(s.shape[2], s.shape[3], causal, window), s * scale, -np.inf))
 
 
 def masked_softmax_vjp(
     dp: np.ndarray, p: np.ndarray, scale: float = 1.0, causal: str = "none", window: int = 0
 ) -> np.ndarray:
     """ds (B, H, Tq, Tk), the gradient of sum(dp * masked_softmax(s)), from p = masked_softmax(s)."""
-    return _softmax_vjp(dp, p, visible(*p.shape[2:], causal, window)) * scale
+    return _softmax_vjp(dp, p, visible(p.shape[2], p.shape[3], causal, window)) * scale
 
 
 def attention_unfused(

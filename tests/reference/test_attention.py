@@ -98,6 +98,26 @@ def test_scores_far_beyond_the_range_of_exp_do_not_overflow():
     assert np.abs(lse).max() > 1e6
 
 
+@each_shape
+@each_mask
+def test_the_unfused_path_agrees_with_the_fused_one(shape, causal, window):
+    q, k, v, do = draw(shape)
+    o, p = reference.attention_unfused(q, k, v, 0.7, causal, window)
+    np.testing.assert_allclose(o, reference.attention(q, k, v, 0.7, causal, window).o, rtol=0, atol=1e-13)
+    expected = reference.attention_vjp(do, q, k, v, 0.7, causal, window)
+    for mine, theirs in zip(reference.attention_unfused_backward(do, q, k, v, p, 0.7, causal, window), expected):
+        np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-12)
+
+
+@each_mask
+def test_masked_softmax_vjp_agrees_with_the_directional_derivative(causal, window):
+    s, ds, dp = np.random.default_rng(2).standard_normal((3, 2, 3, 6, 4))
+    directional = np.sum(dp * reference.masked_softmax(s + 1j * STEP * ds, 0.7, causal, window).imag / STEP)
+    p = reference.masked_softmax(s, 0.7, causal, window)
+    predicted = np.sum(reference.masked_softmax_vjp(dp, p, 0.7, causal, window) * ds)
+    assert predicted == pytest.approx(directional, rel=1e-11, abs=1e-13)
+
+
 def jax_attention(jax, seen, scale):
     """o and lse by jax.nn's own softmax and logsumexp over the keys where `seen`, heads of k and v repeated."""
     some = seen.any(axis=-1, keepdims=True)

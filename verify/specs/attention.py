@@ -25,8 +25,8 @@ FORWARD_TILES = {"block_q": [8], "block_k": [16], "depth": [48]}
 BACKWARD_TILES = {"own": [16], "other": [32], "depth": [48]}
 
 LEDGER = {
-    "forward": Ledger(saved="q, k, v, o, lse", flops="4 B H Tq Tk D + 3 B H Tq Tk"),
-    "backward": Ledger(saved="q, k, v, o, lse", flops="14 B H Tq Tk D + 7 B H Tq Tk + 2 B H Tq D"),
+    "forward": Ledger(saved="q, k, v, o, lse", flops="B G Hkv Tq Tk (4 D + 5)"),
+    "backward": Ledger(saved="q, k, v, o, lse", flops="B G Hkv Tq (Tk (14 D + 10) + 2 D)"),
 }
 
 
@@ -92,12 +92,14 @@ def split(x, heads):
 
 
 def packed(qkv, H, scale, causal, window):
-    o, lse = attention(*unpacked(qkv, H), scale, causal, window)
+    q, k, v = unpacked(qkv, H)
+    o, lse = attention(q, k, v, scale, causal, window)
     return merged(o), lse
 
 
 def packed_backward(do, qkv, o, lse, H, scale, causal, window):
-    gradients = attention_backward(split(do, H), *unpacked(qkv, H), split(o, H), lse, scale, causal, window)
+    q, k, v = unpacked(qkv, H)
+    gradients = attention_backward(split(do, H), q, k, v, split(o, H), lse, scale, causal, window)
     return np.concatenate([merged(gradient) for gradient in gradients], axis=2)
 
 

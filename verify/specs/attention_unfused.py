@@ -22,8 +22,8 @@ MASKS = ["bottom_right", "top_left", "none"]
 TILES = Tiles(block_m=16, block_n=32, block_k=8, thread_m=4, thread_n=4)
 
 LEDGER = {
-    "forward": Ledger(saved="q, k, v, p", flops="4 B H Tq Tk D + 4 B H Tq Tk"),
-    "backward": Ledger(saved="q, k, v, p", flops="8 B H Tq Tk D + 5 B H Tq Tk"),
+    "forward": Ledger(saved="q, k, v, p", flops="B G Hkv Tq Tk (4 D + 6)"),
+    "backward": Ledger(saved="q, k, v, p", flops="B G Hkv Tq Tk (8 D + 5)"),
 }
 
 
