@@ -108,6 +108,7 @@ LANE_MOVES: tuple[LaneMove, ...] = (
     *(_pack(f"cvt.rn.{kind}x2", kind, 8) for kind in ("e4m3", "e5m2")),
     *(_unpack(f"cvt.rn.{kind}x2.f16x2", "f16", kind, 8) for kind in ("e4m3", "e5m2")),
     *(_unpack(f"cvt.f16x2.{kind}x2", kind, "f16", 16) for kind in ("e4m3", "e5m2")),
-    *(_copy(size, form) for form in ("ca", "ca.zfill", "ca.prefetch", "ca.hint") for size in (4, 8, 16)),
+    *(_copy(size, "ca") for size in (4, 8, 16)),
+    *(_copy(8, f"ca.{form}") for form in ("zfill", "prefetch", "hint")),
     *(_copy(16, form) for form in ("cg", "cg.zfill", "cg.prefetch", "cg.hint")),
 )

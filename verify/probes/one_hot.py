@@ -206,7 +206,7 @@ def _pack(backend: Backend, intrinsic: Any, layout: LaneMove) -> MoveFacts:
 
 def _unpack(backend: Backend, intrinsic: Any, layout: LaneMove) -> MoveFacts:
     pairs, _ = _sources(layout.fragment, np.float32)
-    encoded = np.ascontiguousarray(pairs.astype(NUMPY_TYPES[layout.source]))
+    encoded: np.ndarray = np.ascontiguousarray(pairs.astype(NUMPY_TYPES[layout.source]))
     words = encoded.view(f"u{2 * encoded.itemsize}")
     return _packed(backend, kernels.unpack_kernel(intrinsic), words, layout)
 
