@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..launch import check_multiple
-from .formats import FRAGMENT_BYTES, MmaFormat
+from .formats import MmaFormat
 
 WARP = 32
 
@@ -35,7 +35,7 @@ class MmaTiles(NamedTuple):
         check_multiple("block_n", self.block_n, "warp_n", self.warp_n)
         check_multiple("warp_m", self.warp_m, "the instruction's M", 16)
         check_multiple("warp_n", self.warp_n, "twice the instruction's N", 16)
-        check_multiple("block_k", self.block_k, f"the instruction's K for {kind.name}", kind.k)
+        check_multiple("block_k", self.block_k, f"twice the instruction's K for {kind.name}", 2 * kind.k)
         for name, size in (("block_m", self.block_m), ("block_n", self.block_n), ("block_k", self.block_k)):
             if size & (size - 1):
                 raise ValueError(f"{name}={size} must be a power of two: the swizzle exchanges bits of the address")
@@ -50,4 +50,3 @@ class MmaTiles(NamedTuple):
                     f"{name}={elements} with block_k={self.block_k} makes {pieces} pieces of 16 bytes, which "
                     f"{self.threads} threads cannot share evenly"
                 )
-        assert self.block_k * kind.element_bytes >= FRAGMENT_BYTES

@@ -24,14 +24,17 @@ def sums_bytes(tiles: MmaTiles) -> int:
 
 @functools.cache
 def write_out(epilogue: Any, tiles: MmaTiles) -> Any:
-    """The device function write(sums, warp_row, warp_column, c, operands, part, first_row, ...).
+    """The device function write(sums, c, operands, part, first_row, first_column, rows, columns).
 
-    sums: local array (warp_m / 16, warp_n / 8, 4); rows, columns: the size of c. All threads of the block call, and
-    shared memory from its start on is overwritten.
+    sums: local array (warp_m / 16, warp_n / 8, 4); rows, columns: the size of c. All threads of the block call, past a
+    barrier; shared memory from its start on is overwritten.
     """
-    block_m, block_n, threads = tiles.block_m, tiles.block_n, tiles.threads
-    fragments_n = tiles.warp_n // 8
-    stride, column_bits = block_n + PADDING, block_n.bit_length() - 1
+    block_m, block_n, warp_m, warp_n = tiles.block_m, tiles.block_n, tiles.warp_m, tiles.warp_n
+    fragments_n, warps_n = warp_n // 8, block_n // warp_n
+    stride = block_n + PADDING
+    columns_at_once = min(block_n, tiles.threads)
+    rows_at_once = tiles.threads // columns_at_once
+    column_bits = columns_at_once.bit_length() - 1
 
     @cuda.jit(device=True, forceinline=True)
     def keep(i, sums, warp_row, warp_column):
@@ -40,22 +43,24 @@ def write_out(epilogue: Any, tiles: MmaTiles) -> Any:
         at = int32((warp_row + i * 16 + (lane >> 2)) * stride + warp_column + (lane & 3) * 2)
         for j in range(fragments_n):
             upper, lower = uint32(at + j * 8), uint32(at + j * 8 + 8 * stride)
-            tile[upper], tile[upper + uint32(1)] = sums[i, j, 0], sums[i, j, 1]
-            tile[lower], tile[lower + uint32(1)] = sums[i, j, 2], sums[i, j, 3]
+            tile[upper], tile[uint32(upper + 1)] = sums[i, j, 0], sums[i, j, 1]
+            tile[lower], tile[uint32(lower + 1)] = sums[i, j, 2], sums[i, j, 3]
 
-    keep_all = unrolled(keep, tiles.warp_m // 16)
+    keep_all = unrolled(keep, warp_m // 16)
 
     @cuda.jit(device=True, forceinline=True)
-    def write(sums, warp_row, warp_column, c, operands, part, first_row, first_column, rows, columns):
+    def write(sums, c, operands, part, first_row, first_column, rows, columns):
         tile = cuda.shared.array(0, float32)
-        cuda.syncthreads()  # the stages are read no more
-        keep_all(sums, warp_row, warp_column)
+        thread = int32(cuda.threadIdx.x)
+        warp = thread >> 5
+        keep_all(sums, int32(warp // warps_n * warp_m), int32(warp % warps_n * warp_n))
         cuda.syncthreads()
-        for element in range(int32(cuda.threadIdx.x), block_m * block_n, threads):
-            i, j = int32(element) >> column_bits, int32(element) & (block_n - 1)
+        for j in range(thread & (columns_at_once - 1), block_n, columns_at_once):
             # Unsigned, since a signed index is tested for being negative at every access.
-            row, column = uint32(first_row + i), uint32(first_column + j)
-            if row < uint32(rows) and column < uint32(columns):
-                epilogue(c, operands, part, row, column, tile[uint32(i * stride + j)])
+            column = uint32(first_column + j)
+            if column < uint32(columns):
+                last = min(int32(rows - first_row), int32(block_m))
+                for i in range(thread >> column_bits, last, rows_at_once):
+                    epilogue(c, operands, part, uint32(first_row + i), column, tile[uint32(i * stride + j)])
 
     return write
