@@ -47,9 +47,14 @@ class StagedOperand:
         """n-way conflicts of the staging stores, at worst."""
         return staging_store(self.tile, self.staging).ways
 
-    def keyed_on(self, axis: str | None) -> StagedOperand:
-        """The same with a swizzle keyed on this axis, or without one."""
-        swizzle = None if axis is None else lane_major_swizzle(self.tile.fragment, axis)
+    def keyed_on(self, axis: str | None, *, lanes: bool = False) -> StagedOperand:
+        """The same with a swizzle keyed on this axis, or without one; with `lanes`, keyed on the lane as well.
+
+        Lane bits 3 and 4 are bits 1 and 2 of A's row and of B's column. A quarter of a warp shares them, so that they
+        cost a 16-byte load nothing; they spread stores of threads that take several rows of A, or columns of B.
+        """
+        also = Swizzle("row" if self.operand == "A" else "column", bits=2, shift=1) if lanes else None
+        swizzle = None if axis is None else replace(lane_major_swizzle(self.tile.fragment, axis), also=also)
         return replace(self, tile=replace(self.tile, swizzle=swizzle))
 
     @property

@@ -50,6 +50,17 @@ def test_other_formats_never_lose_by_it(name):
         assert staged.store_ways < staged_operand(mma, operand, transposed, k=64, key=None).store_ways
 
 
+@pytest.mark.parametrize("name", ["mma.m16n8k8.tf32", "mma.m16n8k16.bf16", "mma.m16n8k32.e4m3"])
+def test_keyed_on_the_lane_as_well_narrow_tiles_of_small_formats_are_free_too(name):
+    for operand, transposed in product("AB", (False, True)):
+        plain = staged_operand(LAYOUTS[name], operand, transposed)
+        keyed = plain.keyed_on(plain.staging.walk, lanes=True)
+        assert keyed.load_ways == 1
+        assert keyed.store_ways <= 2
+        assert keyed.store_ways <= plain.store_ways
+    assert staged_operand(LAYOUTS["mma.m16n8k16.bf16"], "A", False).store_ways == 4
+
+
 def test_wrong_calls_are_named():
     with pytest.raises(LayoutError, match="operand is 'C'"):
         staged_operand(TF32, "C", False)

@@ -22,6 +22,8 @@ def test_a_swizzle_moves_whole_chunks_and_is_its_own_inverse():
     for row in range(8):
         assert [swizzle.place(swizzle.place(chunk, row, 0), row, 0) for chunk in range(8)] == list(range(8))
     assert Swizzle("column", bits=2, shift=3).key(0, 8 * 7 + 5) == 3
+    assert Swizzle("column", bits=2, shift=3, lift=1).key(0, 8 * 7 + 5) == 6
+    assert Swizzle("column", bits=2, shift=3, also=Swizzle("row", bits=1)).key(5, 8 * 7 + 5) == 3 ^ 1
 
 
 def test_a_fragment_lies_lane_after_lane():
@@ -42,7 +44,7 @@ def test_a_fragment_lies_lane_after_lane():
         (lambda: LaneMajorTile(32, 16, A, Swizzle("row", bits=6)), "with element .* apart"),
         (lambda: LaneMajorTile(32, 16, A, Swizzle("column", shift=0)), "another one|apart"),
         (lambda: Swizzle("diagonal"), "expected 'row' or 'column'"),
-        (lambda: Swizzle("row", bits=-1), "must not be negative"),
+        (lambda: Swizzle("row", bits=-1), "none may be negative"),
         (lambda: StridedTile(8, 8, 4, contiguous="both"), "expected 'row' or 'column'"),
     ],
 )
