@@ -10,7 +10,8 @@ float16. The backward pass is in `attention_backward.py`, the path by way of a s
 naive:  one thread per element of o, which walks twice over its keys; each score is computed D times and more.
 fused:  one block per tile of queries; scores of a tile of keys at a time, never stored. A running maximum and sum per
         query, by which what is summed so far is rescaled (Milakov and Gimelshein, arXiv 1805.02867; Dao et al., arXiv
-        2205.14135). Tiles that no query sees are not visited.
+        2205.14135). Tiles that no query sees are not visited; in those that are, a hidden key weighs 0, so that a NaN
+        or an infinity of its value still reaches the queries of the block, as 0 times it.
 """
 
 from __future__ import annotations

@@ -109,6 +109,18 @@ def test_scores_far_beyond_the_range_of_exp(launch, tiles, put):
     assert (lse > 1e5).all()
 
 
+@each_launcher
+def test_nan_in_q_or_k_reaches_the_queries_that_see_it_and_no_others(launch, tiles, put):
+    q, k, v = draw((1, 1, 20, 20, 4))
+    q[:, :, 3, 2] = k[:, :, 9, 0] = np.nan
+    o, lse = run(launch, put(q), put(k), put(v), causal="top_left", window=5, **tiles)
+    struck = np.isin(np.arange(20), [3, 9, 10, 11, 12, 13])
+    assert np.isnan(o[:, :, struck]).all()
+    assert np.isnan(lse[:, :, struck]).all()
+    assert np.isfinite(o[:, :, ~struck]).all()
+    assert np.isfinite(lse[:, :, ~struck]).all()
+
+
 def test_default_tiles_of_wide_heads(put):
     q, k, v = draw((1, 1, 33, 40, 100))
     o, _ = run(kernels.attention_fused, put(q), put(k), put(v), causal="bottom_right")
