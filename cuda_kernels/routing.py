@@ -99,12 +99,12 @@ def gate_backward_warp_kernel(dgates, gates, experts, dlogits):
 
 CHOSEN = read("T", "K", dtypes=INTEGERS)
 WEIGHTS = read("T", "K", dtypes=FLOAT32)
-GATE = {
-    "logits": read("T", "E"),
-    "experts": write("T", "K", dtypes=INTEGERS),
-    "gates": write("T", "K", dtypes=FLOAT32),
-}
-GATE_BACKWARD = {"dgates": WEIGHTS, "gates": WEIGHTS, "experts": CHOSEN, "dlogits": write("T", "E")}
+_gate = launcher(
+    logits=read("T", "E"),
+    experts=write("T", "K", dtypes=INTEGERS),
+    gates=write("T", "K", dtypes=FLOAT32),
+)
+_gate_backward = launcher(dgates=WEIGHTS, gates=WEIGHTS, experts=CHOSEN, dlogits=write("T", "E"))
 
 
 def _check_slots(K: int, E: int) -> None:
@@ -112,7 +112,7 @@ def _check_slots(K: int, E: int) -> None:
         raise ValueError(f"gate: K={K} experts of each token were asked for, there are E={E}")
 
 
-@launcher(**GATE)
+@_gate
 def gate_naive(logits: Any, experts: Any, gates: Any, block: int = 128, *, stream: Any = None) -> None:
     """Writes experts and gates (T, K) of logits (T, E); one thread per token."""
     _check_slots(experts.shape[1], logits.shape[1])
@@ -120,7 +120,7 @@ def gate_naive(logits: Any, experts: Any, gates: Any, block: int = 128, *, strea
         gate_naive_kernel[ceil_div(logits.shape[0], block), block, stream](logits, experts, gates)
 
 
-@launcher(**GATE)
+@_gate
 def gate_warp(logits: Any, experts: Any, gates: Any, block: int = 128, *, stream: Any = None) -> None:
     """Writes experts and gates (T, K) of logits (T, E); one warp per token."""
     check_block(block)
@@ -129,7 +129,7 @@ def gate_warp(logits: Any, experts: Any, gates: Any, block: int = 128, *, stream
         gate_warp_kernel[ceil_div(logits.shape[0], block // WARP), block, stream](logits, experts, gates)
 
 
-@launcher(**GATE_BACKWARD)
+@_gate_backward
 def gate_backward_naive(
     dgates: Any, gates: Any, experts: Any, dlogits: Any, block: int = 128, *, stream: Any = None
 ) -> None:
@@ -140,7 +140,7 @@ def gate_backward_naive(
         gate_backward_naive_kernel[blocks, block, stream](dgates, gates, experts, dlogits)
 
 
-@launcher(**GATE_BACKWARD)
+@_gate_backward
 def gate_backward_warp(
     dgates: Any, gates: Any, experts: Any, dlogits: Any, block: int = 128, *, stream: Any = None
 ) -> None:

@@ -116,15 +116,15 @@ def expert_offsets_kernel(before, blocks, pairs, offsets):
         offsets[expert] = before[expert * blocks] if expert < offsets.shape[0] - 1 else pairs
 
 
-ORDER = {
-    "experts": read("T", "K", dtypes=INTEGERS),
-    "position": write("T", "K", dtypes=INTEGERS),
-    "token": write("T*K", dtypes=INTEGERS),
-    "offsets": write("E_plus_1", dtypes=INTEGERS),
-}
+_order = launcher(
+    experts=read("T", "K", dtypes=INTEGERS),
+    position=write("T", "K", dtypes=INTEGERS),
+    token=write("T*K", dtypes=INTEGERS),
+    offsets=write("E_plus_1", dtypes=INTEGERS),
+)
 
 
-@launcher(**ORDER)
+@_order
 def expert_order_naive(
     experts: Any, position: Any, token: Any, offsets: Any, block: int = 128, *, stream: Any = None
 ) -> None:
@@ -135,7 +135,7 @@ def expert_order_naive(
     expert_offsets_naive_kernel[ceil_div(offsets.shape[0], block), block, stream](experts, offsets)
 
 
-@launcher(**ORDER)
+@_order
 def expert_order_counted(
     experts: Any, position: Any, token: Any, offsets: Any, block: int = 256, *, stream: Any = None
 ) -> None:

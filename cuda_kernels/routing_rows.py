@@ -104,25 +104,25 @@ def unpermute_backward_block_kernel(dy, rows, gates, position, drows, dgates):
 
 POSITION = read("T", "K", dtypes=INTEGERS)
 GATES = read("T", "K", dtypes=FLOAT32)
-PERMUTE = {"x": read("T", "D"), "position": POSITION, "rows": write("T*K", "D")}
-UNPERMUTE_BACKWARD = {
-    "dy": read("T", "D"),
-    "rows": read("T*K", "D"),
-    "gates": GATES,
-    "position": POSITION,
-    "drows": write("T*K", "D"),
-    "dgates": write("T", "K", dtypes=FLOAT32),
-}
+_permute = launcher(x=read("T", "D"), position=POSITION, rows=write("T*K", "D"))
+_unpermute_backward = launcher(
+    dy=read("T", "D"),
+    rows=read("T*K", "D"),
+    gates=GATES,
+    position=POSITION,
+    drows=write("T*K", "D"),
+    dgates=write("T", "K", dtypes=FLOAT32),
+)
 
 
-@launcher(**PERMUTE)
+@_permute
 def permute_naive(x: Any, position: Any, rows: Any, block: int = 256, *, stream: Any = None) -> None:
     """Writes rows (T K, D): each row of x (T, D) at the K places that position (T, K) gives it."""
     if rows.size:
         permute_naive_kernel[ceil_div(rows.size, block), block, stream](x, position, rows)
 
 
-@launcher(**PERMUTE)
+@_permute
 def permute_token(x: Any, position: Any, rows: Any, block: int = 256, *, stream: Any = None) -> None:
     """As `permute_naive`; one block per token, which reads x once."""
     if rows.size:
@@ -143,7 +143,7 @@ def unpermute(rows: Any, gates: Any, position: Any, y: Any, block: int = 256, *,
         unpermute_kernel[ceil_div(y.size, block), block, stream](rows, gates, position, y)
 
 
-@launcher(**UNPERMUTE_BACKWARD)
+@_unpermute_backward
 def unpermute_backward_naive(
     dy: Any, rows: Any, gates: Any, position: Any, drows: Any, dgates: Any, block: int = 128, *, stream: Any = None
 ) -> None:
@@ -153,7 +153,7 @@ def unpermute_backward_naive(
         unpermute_backward_naive_kernel[blocks, block, stream](dy, rows, gates, position, drows, dgates)
 
 
-@launcher(**UNPERMUTE_BACKWARD)
+@_unpermute_backward
 def unpermute_backward_block(
     dy: Any, rows: Any, gates: Any, position: Any, drows: Any, dgates: Any, block: int = 128, *, stream: Any = None
 ) -> None:

@@ -100,11 +100,11 @@ def check_chosen(K: int, C: int) -> None:
         raise ValueError(f"top_k: K={K} exceeds the C={C} columns of x")
 
 
-CHOSEN = {"values": write("T", "K"), "indices": write("T", "K", dtypes=INTEGERS)}
-BACKWARD = {"dvalues": read("T", "K"), "indices": read("T", "K", dtypes=INTEGERS), "dx": write("T", "C")}
+_chosen = launcher(x=read("T", "C"), values=write("T", "K"), indices=write("T", "K", dtypes=INTEGERS))
+_backward = launcher(dvalues=read("T", "K"), indices=read("T", "K", dtypes=INTEGERS), dx=write("T", "C"))
 
 
-@launcher(x=read("T", "C"), **CHOSEN)
+@_chosen
 def top_k_naive(x: Any, values: Any, indices: Any, block: int = 128, *, stream: Any = None) -> None:
     """Writes values and indices (T, K) of x (T, C); one thread per row."""
     check_chosen(values.shape[1], x.shape[1])
@@ -112,7 +112,7 @@ def top_k_naive(x: Any, values: Any, indices: Any, block: int = 128, *, stream: 
         top_k_naive_kernel[ceil_div(x.shape[0], block), block, stream](x, values, indices)
 
 
-@launcher(x=read("T", "C"), **CHOSEN)
+@_chosen
 def top_k_warp(x: Any, values: Any, indices: Any, block: int = 128, *, stream: Any = None) -> None:
     """Writes values and indices (T, K) of x (T, C); one warp per row, block / 32 rows per block."""
     check_block(block)
@@ -121,7 +121,7 @@ def top_k_warp(x: Any, values: Any, indices: Any, block: int = 128, *, stream: A
         top_k_warp_kernel[ceil_div(x.shape[0], block // WARP), block, stream](x, values, indices)
 
 
-@launcher(**BACKWARD)
+@_backward
 def top_k_backward_naive(dvalues: Any, indices: Any, dx: Any, block: int = 128, *, stream: Any = None) -> None:
     """Writes dx (T, C) from dvalues and indices (T, K); one thread per row."""
     check_chosen(dvalues.shape[1], dx.shape[1])
@@ -129,7 +129,7 @@ def top_k_backward_naive(dvalues: Any, indices: Any, dx: Any, block: int = 128, 
         top_k_backward_naive_kernel[ceil_div(dx.shape[0], block), block, stream](dvalues, indices, dx)
 
 
-@launcher(**BACKWARD)
+@_backward
 def top_k_backward_warp(dvalues: Any, indices: Any, dx: Any, block: int = 128, *, stream: Any = None) -> None:
     """Writes dx (T, C) from dvalues and indices (T, K); one warp per row, block / 32 rows per block."""
     check_block(block)
