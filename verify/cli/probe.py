@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 HELP = "fragment layouts and tensor-core arithmetic, discovered one element at a time on this machine"
@@ -27,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Probe what was named; on a GPU the CPU executor as well, to compare. 1 where a layout is not as its data says."""
     from refkit.verify.backends import open_backend
-    from refkit.verify.cli import options, probe_table
+    from refkit.verify.cli import INTERRUPTED, options, probe_table
     from refkit.verify.probes.session import find_probes, run_probes
 
     options.check_outputs(arguments)
@@ -48,4 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         from refkit.reports.fragments import write_probes
 
         print(f"report: {write_probes(record, arguments.report)}")
+    if found.interrupted and not found.failed:
+        print("refkit: interrupted", file=sys.stderr)
+        return INTERRUPTED
     return int(found.failed)

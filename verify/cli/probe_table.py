@@ -52,7 +52,7 @@ def print_summary(run: ProbeRun) -> None:
         for line in run.differences or ("agree in everything that both showed",):
             out.print(Text(f"  {line}"), soft_wrap=True)
     counts = Counter(each.status for each in run.results)
-    words = ", ".join(f"{count} {status}" for status, count in counts.items())
+    words = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none ran"
     out.print(f"\n{counted(len(run.results), 'probe')}: {words}; {run.seconds:.0f} s")
 
 

@@ -16,6 +16,7 @@ from refkit.verify.backends import Backend
 from refkit.verify.discovery import import_target
 from refkit.verify.environment import describe_environment
 from refkit.verify.errors import TargetError
+from refkit.verify.interrupts import interrupted_once
 from refkit.verify.probes.probe import Probe, ProbeResult
 from refkit.verify.probes.values import ValueFacts, differences, measure
 
@@ -62,7 +63,7 @@ def _probes_in(where: str) -> tuple[Probe, ...]:
 class ProbeRun:
     """The results of one call, of each backend that it ran on: the one asked for first.
 
-    differences: one line for each fact, or each map, in which the backends differ.
+    differences: one line for each fact, or each map, in which the backends differ. interrupted: Ctrl-C ended it.
     """
 
     backend: str
@@ -70,6 +71,7 @@ class ProbeRun:
     values: tuple[ValueFacts, ...]
     differences: tuple[str, ...]
     seconds: float
+    interrupted: bool = False
 
     @property
     def failed(self) -> bool:
@@ -90,6 +92,7 @@ class ProbeRun:
             "schema": SCHEMA,
             "refkit": refkit.__version__,
             "backend": self.backend,
+            "interrupted": self.interrupted,
             "environment": describe_environment(self.backend),
             "summary": {**summary, "differences": len(self.differences), "seconds": round(self.seconds, 2)},
             "probes": [entry for each in self.results for entry in each.to_json()],
@@ -103,24 +106,31 @@ def run_probes(
 ) -> ProbeRun:
     """Runs layout and value probes on each backend in turn; `show` is told of each layout probe as it ends.
 
-    Values are measured of every `mma` whose layout holds: read through a wrong layout they would mean nothing.
+    Values are measured of every `mma` whose layout holds: read through a wrong layout they would mean nothing. Ctrl-C
+    ends the run, with what was found until then.
     """
     start = time.monotonic()
     results: list[ProbeResult] = []
     values: list[ValueFacts] = []
-    for backend in backends:
-        for probe in probes:
-            result = probe.run(backend)
-            results.append(result)
-            show(result)
-            if isinstance(probe.layout, MmaLayout) and result.status == "passed":
-                values.append(measure(probe.intrinsic, probe.layout, backend, probe.name))
+    interrupted = False
+    try:
+        with interrupted_once():
+            for backend in backends:
+                for probe in probes:
+                    result = probe.run(backend)
+                    results.append(result)
+                    show(result)
+                    if isinstance(probe.layout, MmaLayout) and result.status == "passed":
+                        values.append(measure(probe.intrinsic, probe.layout, backend, probe.name))
+    except KeyboardInterrupt:
+        interrupted = True
     lines: list[str] = []
     if len(backends) == 2:
         first, second = (backend.name for backend in backends)
         lines = _map_differences(_of(results, first), _of(results, second))
         lines += differences(_of(values, first), _of(values, second))
-    return ProbeRun(backends[0].name, tuple(results), tuple(values), tuple(lines), time.monotonic() - start)
+    seconds = time.monotonic() - start
+    return ProbeRun(backends[0].name, tuple(results), tuple(values), tuple(lines), seconds, interrupted)
 
 
 def _of(records: Sequence[Any], backend: str) -> list[Any]:

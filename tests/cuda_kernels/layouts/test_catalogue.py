@@ -1,10 +1,13 @@
 """The layouts of the intrinsics, against the tables of the PTX ISA as the tests of the executor state them."""
 
+import ast
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import refkit
 from refkit.cuda_kernels import ptx
 from refkit.cuda_kernels.layouts import LAYOUTS, MATRIX_MOVES, MMA_LAYOUTS, LayoutError
 from tests.cpu.tensor_core.cases import CASES
@@ -42,6 +45,24 @@ def test_matrix_moves(move):
     group, pair = lane // 4, 2 * (lane % 4) + half
     assert np.array_equal(move.fragment.row_of, 8 * matrix + (pair if trans else group))
     assert np.array_equal(move.fragment.column_of, group if trans else pair)
+
+
+def _imported(path: Path) -> set[str]:
+    """Modules that a file imports, without what is relative."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    return names | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+
+
+def test_kernels_and_executor_state_their_layouts_apart():
+    """Otherwise a probe on the CPU would compare a statement with itself."""
+    root = Path(refkit.__file__).parent
+    ours = {name for path in (root / "cuda_kernels" / "layouts").glob("*.py") for name in _imported(path)}
+    assert ours <= {"__future__", "collections.abc", "dataclasses", "functools", "types", "typing", "numpy"}
+    executor = list((root / "cpu").rglob("*.py"))
+    assert len(executor) > 50
+    for path in executor:
+        assert not any("cuda_kernels" in name for name in _imported(path)), path
 
 
 def test_fragments_that_do_not_fit_are_refused():

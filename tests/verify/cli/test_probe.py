@@ -21,6 +21,15 @@ def swapped(a, b, c):
 my_probe = Probe(swapped, LAYOUTS["mma.m16n8k8.tf32"], name="my_mma")
 """
 
+TWO = """
+from refkit.cuda_kernels import ptx
+from refkit.cuda_kernels.layouts import LAYOUTS
+from refkit.verify.probes import Probe
+
+first = Probe(ptx.ldmatrix_x1, LAYOUTS["ldmatrix.x1"])
+second = Probe(ptx.cvt_rn_f16x2, LAYOUTS["cvt.rn.f16x2"])
+"""
+
 
 def test_one_name_with_json_and_report(tmp_path, capsys):
     file, folder = tmp_path / "out.json", tmp_path / "report"
@@ -47,6 +56,20 @@ def test_a_users_file_with_a_mistake_in_it(tmp_path, capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert "A: registers a1 and a2 are exchanged: lane 0 a1 holds (0, 4), the layout data says (8, 0)" in shown
     assert "differ from the layout data" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_what_was_found_before_ctrl_c_is_kept(tmp_path, capsys, monkeypatch):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("refkit.verify.probes.probe.lane_facts", interrupt)
+    file = tmp_path / "out.json"
+    (tmp_path / "mine.py").write_text(TWO)
+    assert main(["probe", str(tmp_path / "mine.py"), "--backend", "cpu", "--json", str(file)]) == 130
+    record = json.loads(file.read_text())
+    assert record["interrupted"]
+    assert [each["name"] for each in record["probes"]] == ["ldmatrix.x1"]
+    assert "1 probe: 1 passed" in capsys.readouterr().out
 
 
 def test_list(capsys):
