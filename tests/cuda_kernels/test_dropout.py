@@ -5,7 +5,7 @@ from numba import cuda
 
 import refkit.cpu
 from refkit.cuda_kernels import dropout as kernels
-from refkit.reference.dropout import dropout, dropout_mask, dropout_vjp, dropout_with_mask
+from refkit.reference.dropout import dropout, dropout_mask, dropout_vjp, dropout_with_mask, philox4x32
 from tests.cuda_kernels.adjoint import assert_adjoint
 
 pytestmark = pytest.mark.cpu
@@ -54,6 +54,15 @@ def test_the_backward_pass_reuses_the_mask_or_makes_it_again(p, put):
     made_again = run(kernels.dropout_backward_regenerated, dy, p, seed, offset)
     np.testing.assert_array_equal(reused.copy_to_host(), made_again)
     np.testing.assert_allclose(made_again, dropout_with_mask(dy, mask.copy_to_host(), np.float32(p)), rtol=2e-7)
+
+
+@pytest.mark.parametrize("launch", FORWARD)
+def test_an_element_whose_number_is_p_itself_is_kept(launch):
+    x, seed, offset = np.ones(8, np.float32), 1, 2
+    counter = np.array([[1, 0, offset, 0]], np.uint32)  # elements 4 to 7
+    fraction = float(philox4x32(counter, np.array([seed, 0], np.uint32))[0, 2] >> 8) / 2**24
+    assert run(launch, x, fraction, seed, offset)[6] != 0
+    assert run(launch, x, np.nextafter(np.float32(fraction), np.float32(1)), seed, offset)[6] == 0
 
 
 def test_adjoint():
