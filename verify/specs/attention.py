@@ -56,18 +56,18 @@ def given(dtype="float32"):
     }
 
 
-def from_statistics(**gradients):
-    return {**given(), "lse": In(*ROW, values="positive"), "delta": In(*ROW), **gradients, **mask()}
+def from_statistics(dtype="float32", **gradients):
+    return {**given(dtype), "lse": In(*ROW, values="positive"), "delta": In(*ROW), **gradients, **mask()}
 
 
-def from_outputs(dtype="float32"):
+def from_outputs():
     return {
-        **given(dtype),
-        "o": In(*QUERIES, dtype=dtype),
+        **given(),
+        "o": In(*QUERIES),
         "lse": In(*ROW, values="positive"),
-        "dq": Out(*QUERIES, dtype=dtype),
-        "dk": Out(*KEYS, dtype=dtype),
-        "dv": Out(*KEYS, dtype=dtype),
+        "dq": Out(*QUERIES),
+        "dk": Out(*KEYS),
+        "dv": Out(*KEYS),
         **mask(),
     }
 
@@ -163,21 +163,21 @@ attention_dk_dv_spec = KernelSpec(
     configs={"causal": MASKS, "block_k": [16], "block_q": [32], "depth": [48]},
     direction="backward",
 )
+attention_dk_dv_bf16_spec = KernelSpec(
+    operator=OPERATOR,
+    launch=backward_kernels.attention_dk_dv,
+    reference=attention_dk_dv,
+    args=from_statistics("bfloat16", dk=Out(*KEYS, dtype="bfloat16"), dv=Out(*KEYS, dtype="bfloat16")),
+    layouts=["contiguous"],
+    configs={"causal": MASKS, "block_k": [16], "block_q": [32], "depth": [48]},
+    direction="backward",
+)
 attention_backward_spec = KernelSpec(
     operator=OPERATOR,
     launch=backward_kernels.attention_backward,
     reference=attention_backward,
     args=from_outputs(),
     layouts=["contiguous"],  # its kernels are tried with strides by themselves
-    configs={"causal": MASKS, **BACKWARD_TILES},
-    derivative_of=attention,
-)
-attention_backward_bf16_spec = KernelSpec(
-    operator=OPERATOR,
-    launch=backward_kernels.attention_backward,
-    reference=attention_backward,
-    args=from_outputs("bfloat16"),
-    layouts=["contiguous"],
     configs={"causal": MASKS, **BACKWARD_TILES},
     derivative_of=attention,
 )
