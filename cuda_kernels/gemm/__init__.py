@@ -25,7 +25,7 @@ from .naive import BLOCK as NAIVE_BLOCK
 from .naive import launch_naive_gemm, naive_gemm
 from .register_tiled import launch_register_tiled_gemm, register_tiled_gemm
 from .register_tiled_1d import launch_register_tiled_1d_gemm, register_tiled_1d_gemm
-from .split_k import launch_add_partials
+from .split_k import check_split_k, choose_split_k, launch_add_partials, split_k_or_chosen
 from .staging import PADDING
 from .tiled import launch_tiled_gemm, tiled_gemm
 from .tiles import Tiles, WarpTiles
@@ -42,6 +42,8 @@ __all__ = [
     "accumulate",
     "accumulate_atomically",
     "batched_gemm",
+    "check_split_k",
+    "choose_split_k",
     "coalesced_gemm",
     "double_buffered_gemm",
     "fused",
@@ -61,6 +63,7 @@ __all__ = [
     "register_tiled_1d_gemm",
     "register_tiled_gemm",
     "row_by_row",
+    "split_k_or_chosen",
     "store",
     "store_partial",
     "tiled_gemm",

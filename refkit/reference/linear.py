@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .gelu import gelu_tanh
+
 
 class LinearGradients(NamedTuple):
     """What `linear_vjp` returns."""
@@ -24,6 +26,12 @@ def linear(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> np.ndar
     """y (T, N) = x (T, K) w (K, N) + b (N,)."""
     y = x @ w
     return y if b is None else y + b
+
+
+def linear_gelu(x: np.ndarray, w: np.ndarray, b: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """h (T, N) = x (T, K) w (K, N) + b (N,) and y (T, N) = gelu(h) in the tanh form."""
+    h = linear(x, w, b)
+    return h, gelu_tanh(h)
 
 
 def linear_dx(dy: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -5,13 +5,25 @@ import numpy as np
 import pytest
 from numba import cuda
 
+from refkit.cuda_kernels import gemm
 from refkit.cuda_kernels import linear as kernels
 from refkit.cuda_kernels.launch import transposed
-from refkit.reference.linear import linear, linear_db, linear_dw, linear_dx
+from refkit.reference.linear import linear, linear_db, linear_dw, linear_dx, linear_gelu, linear_vjp
+
+from .adjoint import assert_adjoint
 
 pytestmark = pytest.mark.cpu
 
 TILES = {"block_m": 16, "block_n": 8, "block_k": 4, "thread_m": 4, "thread_n": 2}
+WARP_TILES = {
+    "block_m": 16,
+    "block_n": 32,
+    "block_k": 8,
+    "warp_m": 16,
+    "warp_n": 16,
+    "thread_m": 4,
+    "thread_n": 1,
+}
 FORWARD = [
     kernels.linear_naive,
     partial(kernels.linear_tiled, tile=8),
@@ -123,6 +135,78 @@ def test_splits_that_do_not_divide_T_or_are_empty_lose_nothing(launch, split_k, 
     dw = put(held)
     launch(put(x), put(dy), dw, split_k=split_k, **TILES)
     np.testing.assert_array_equal(dw.copy_to_host(), held + linear_dw(x, dy))
+
+
+@pytest.mark.parametrize("launch", [kernels.linear_dw_split_k_atomic, kernels.linear_dw_split_k_workspace], ids=name)
+def test_the_number_of_splits_is_chosen_where_none_is_given(launch, put, monkeypatch):
+    """T = 200 in slices of 4 and one tile of dw, which finishes in 2 x 16 x 8 / (24 x 4) = 2.67 slices: at most 18."""
+    taken = []
+    launch_gemm = gemm.launch_register_tiled_gemm
+    monkeypatch.setattr(
+        gemm,
+        "launch_register_tiled_gemm",
+        lambda *args, split_k=1, **kwargs: taken.append(split_k) or launch_gemm(*args, split_k=split_k, **kwargs),
+    )
+    x, dy, held = integers(200, 6), integers(200, 8), integers(6, 8, seed=1)
+    dw = put(held)
+    launch(put(x), put(dy), dw, **TILES)
+    np.testing.assert_array_equal(dw.copy_to_host(), held + linear_dw(x, dy))
+    assert taken == [17]  # 50 slices: 17 parts of 3 as well as 18
+
+
+@each(DW)
+def test_micro_batches_add_up_to_the_batch(launch, put):
+    x, dy, dw = integers(30, 7), integers(30, 5, seed=1), put(np.zeros((7, 5), np.float32))
+    for rows in (slice(0, 13), slice(13, 14), slice(14, 30)):
+        launch(put(x[rows]), put(dy[rows]), dw)
+    np.testing.assert_array_equal(dw.copy_to_host(), linear_dw(x, dy))
+
+
+@each(DW)
+def test_a_tied_weight_gets_the_gradients_of_both_uses(launch, put):
+    """y = (x w) w^T: dw = x^T (dy w) + dy^T (x w), the second with the roles of input and gradient exchanged."""
+    x, w, dy = normal(11, 4), normal(4, 6), normal(11, 4, seed=1)
+    h, dh, dw = empty(11, 6), empty(11, 6), put(np.zeros((4, 6), np.float32))
+    kernels.linear_naive(put(x), put(w), None, h)
+    kernels.linear_dx_naive(put(dy), transposed(put(w)), dh)
+    launch(put(x), dh, dw)
+    launch(put(dy), h, dw)
+    assert_adjoint(
+        lambda x, w: x @ w @ w.T,
+        lambda x, w, dy0: x.T @ (dy0 @ w) + dy0.T @ (x @ w),
+        {"x": x, "w": w},
+        dy,
+        {"w": dw.copy_to_host()},
+        output_dtypes=[np.float32],
+    )
+
+
+def test_forward_and_backward_kernels_are_adjoint(put):
+    x, w, b, dy = normal(13, 9), normal(9, 6), normal(6), normal(13, 6, seed=1)
+    dx, dw, db = empty(13, 9), put(np.zeros((9, 6), np.float32)), put(np.zeros(6, np.float32))
+    kernels.linear_dx_register_tiled(put(dy), put(w), dx, **TILES)
+    kernels.linear_dw_split_k_workspace(put(x), put(dy), dw, split_k=3, **TILES)
+    kernels.linear_db(put(dy), db)
+    assert_adjoint(
+        linear,
+        lambda x, w, b, dy0: linear_vjp(dy0, x, w),
+        {"x": x, "w": w, "b": b},
+        dy,
+        {name: array.copy_to_host() for name, array in (("x", dx), ("w", dw), ("b", db))},
+        output_dtypes=[np.float32] * 3,
+    )
+
+
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("saves", [True, False])
+def test_linear_gelu(with_bias, saves, put):
+    x, w, b = normal(18, 11), normal(11, 35), normal(35)
+    h, y = empty(18, 35), empty(18, 35)
+    kernels.linear_gelu(put(x), put(w), put(b) if with_bias else None, h if saves else None, y, **WARP_TILES)
+    expected = linear_gelu(*(a.astype(float) for a in (x, w)), b.astype(float) if with_bias else None)
+    np.testing.assert_allclose(y.copy_to_host(), expected[1], atol=1e-5)
+    if saves:
+        np.testing.assert_allclose(h.copy_to_host(), expected[0], atol=1e-5)
 
 
 def test_workspace_form_gives_the_same_bits_twice(put):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from refkit.reference.linear import linear, linear_vjp
+from refkit.reference.linear import linear, linear_gelu, linear_vjp
 
 RNG = np.random.default_rng(7)
 STEP = 1e-30  # a complex step has no cancellation, so it can be as small as this
@@ -26,3 +26,19 @@ def test_forward_is_a_sum_of_products_plus_the_bias():
 
 def test_contraction_over_nothing_leaves_the_bias():
     assert linear(np.ones((2, 0)), np.ones((0, 3)), np.arange(3.0)).tolist() == [[0, 1, 2], [0, 1, 2]]
+
+
+@pytest.mark.parametrize(("T", "K", "N"), [(1, 1, 1), (5, 3, 4)])
+def test_forward_and_vjp_agree_with_jax(T, K, N, jax):
+    x, w, b, dy = (RNG.standard_normal(s) for s in ((T, K), (K, N), (N,), (T, N)))
+    y, vjp = jax.vjp(lambda x, w, b: x @ w + b, *map(jax.numpy.asarray, (x, w, b)))
+    np.testing.assert_allclose(linear(x, w, b), y, rtol=1e-10, atol=1e-12)
+    for ours, theirs in zip(linear_vjp(dy, x, w), vjp(jax.numpy.asarray(dy)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+def test_linear_gelu_agrees_with_jax(jax):
+    x, w, b = (RNG.standard_normal(s) for s in ((5, 3), (3, 4), (4,)))
+    h, y = linear_gelu(x, w, b)
+    np.testing.assert_allclose(h, x @ w + b, rtol=1e-12)
+    np.testing.assert_allclose(y, jax.nn.gelu(jax.numpy.asarray(x @ w + b), approximate=True), rtol=1e-10, atol=1e-12)

@@ -77,7 +77,7 @@ matmul_fused_spec = KernelSpec(
         "residual": In(M, N, optional=True),
         "c": Out(M, N),
     },
-    configs={"activation": ["identity", "gelu_tanh"], **WARP_TILES},
+    configs={"activation": ["gelu_tanh"], **WARP_TILES},
 )
 matmul_batched_fp16_spec = KernelSpec(
     launch=kernels.matmul_batched,
