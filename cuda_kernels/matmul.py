@@ -203,14 +203,13 @@ def matmul_fused(
     """
     if activation not in ACTIVATIONS:
         raise ValueError(f"matmul_fused: activation={activation!r}, expected one of {', '.join(ACTIVATIONS)}")
-    present = c.shape[0] * c.shape[1] > 0
+    operands = gemm.Operands(bias, residual)
     epilogue = gemm.fused(
-        bias=present and bias.shape[0] > 0,
+        bias=operands.bias.shape[0] > 0,
         activation=ACTIVATIONS[activation],
-        residual=present and residual.shape[0] > 0,
+        residual=operands.residual.shape[0] > 0,
     )
     tiles = gemm.WarpTiles(block_m, block_n, block_k, warp_m, warp_n, thread_m, thread_n)
-    operands = gemm.Operands(bias, residual)
     gemm.launch_double_buffered_gemm(epilogue, a, b, c, tiles, operands=operands, stream=stream)
 
 

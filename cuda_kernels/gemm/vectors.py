@@ -37,7 +37,7 @@ def load_16_bytes(typingctx: Any, array: Any, index: Any) -> Any:
     count = BYTES * 8 // array.dtype.bitwidth
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
-        pointer = _pointer(context, builder, array, *arguments, count)
+        pointer = _pointer(context, builder, array, arguments[0], arguments[1], count)
         vector = builder.load(pointer, align=BYTES)
         elements = [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(count)]
         return context.make_tuple(builder, signature.return_type, elements)
@@ -51,7 +51,7 @@ def store_16_bytes(typingctx: Any, array: Any, index: Any, values: Any) -> Any:
     count = BYTES // 4
 
     def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
-        pointer = _pointer(context, builder, array, *arguments[:2], count)
+        pointer = _pointer(context, builder, array, arguments[0], arguments[1], count)
         vector = ir.Constant(ir.VectorType(ir.FloatType(), count), ir.Undefined)
         for i, element in enumerate(cgutils.unpack_tuple(builder, arguments[2])):
             vector = builder.insert_element(vector, element, ir.Constant(ir.IntType(32), i))
