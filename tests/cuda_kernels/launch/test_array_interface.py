@@ -113,6 +113,7 @@ def test_the_launch_comes_after_what_the_arrays_own_stream_still_has_to_do(monke
 
     monkeypatch.setattr(cuda, "event", lambda timing: Event())
     mine = cuda.stream()
+    monkeypatch.setattr(type(mine), "synchronize", lambda stream: waits.append("the host waits"))
     x, y = device(1, 2, 3), device(0, 0, 0)
     double(Foreign(x, stream=4711), y, stream=mine)
     assert waits == [("record", 4711), ("wait", mine)]

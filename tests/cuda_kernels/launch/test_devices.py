@@ -79,3 +79,13 @@ def test_the_per_thread_default_stream_has_a_number_of_its_own(monkeypatch):
 def test_managed_memory_belongs_to_no_device_in_particular(monkeypatch):
     monkeypatch.setattr(foreign, "_gpu_array", lambda tensor: tensor)
     assert as_device_array(exported((13, 1)), "f: x", True, 0, 0).device_type == 13
+
+
+def test_mapped_memory_of_numba_is_taken_by_its_device_address_although_it_is_a_host_array_too(monkeypatch):
+    class Mapped(Exported):
+        __cuda_memory__ = True
+        __cuda_array_interface__ = {"data": (0, False)}  # noqa: RUF012
+
+    monkeypatch.setattr(cuda, "as_cuda_array", lambda value, sync: ("by its interface", value, sync))
+    array = Mapped(np.zeros(3, np.float32), FLOAT32_CODE, device=(1, 0))
+    assert as_device_array(array, "f: x", True, 0, 0) == ("by its interface", array, False)

@@ -112,8 +112,8 @@ def test_negative_strides():
     overlapping(apart, whole[4::-1][:4], whole[4:], match="y overlaps x")
 
 
-def placed(name, start, shape, strides, written):
-    array = type("Array", (), {"shape": shape, "strides": strides, "dtype": FLOAT32})()
+def placed(name, start, shape, strides, written, dtype=FLOAT32):
+    array = type("Array", (), {"shape": shape, "strides": strides, "dtype": np.dtype(dtype)})()
     array.device_ctypes_pointer = type("Pointer", (), {"value": start})()
     return overlap.extent_of(name, array, written)
 
@@ -145,6 +145,22 @@ def test_the_answer_is_exact_for_any_addresses_and_strides_and_memory_is_not_tou
         else:
             overlap.check_overlaps("launch", [output, other], frozenset())
     assert min(found.values()) > 50
+
+
+def test_every_byte_of_an_element_counts():
+    y = placed("y", 4096, (4,), (8,), True)
+    inside, between = (placed("x", start, (4,), (8,), False, np.float16) for start in (4098, 4100))
+    overlap.check_overlaps("launch", [y, between], frozenset())
+    with pytest.raises(ValueError, match="y overlaps x"):
+        overlap.check_overlaps("launch", [y, inside], frozenset())
+
+
+def test_a_pair_of_different_shapes_is_not_the_very_same_array():
+    pair = frozenset({frozenset({"x", "y"})})
+    y, x, shorter = (placed(name, 4096, (n,), (4,), name == "y") for name, n in (("y", 4), ("x", 4), ("x", 3)))
+    overlap.check_overlaps("launch", [y, x], pair)
+    with pytest.raises(ValueError, match="the very same array or share no element"):
+        overlap.check_overlaps("launch", [y, shorter], pair)
 
 
 def test_what_cannot_be_decided_in_time_counts_as_overlap(monkeypatch):
