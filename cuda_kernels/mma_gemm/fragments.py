@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from numba import cuda, int32, uint8, uint16, uint32, uint64
+from numba import cuda, int32, int64, uint8, uint16, uint32, uint64
 
 from .. import ptx
 from .formats import FRAGMENT_BYTES, MmaFormat
@@ -78,30 +78,37 @@ def _words_factory(kind: MmaFormat, tile: SharedTile, along_k: bool, b_order: bo
     piece_mask = PIECE // size - 1
     size_bits, piece_bits = size.bit_length() - 1, piece_mask.bit_length()
     k_per_step = FRAGMENT_BYTES // size
+    padded_words = tile.bytes // tile.lines // 4
 
     @cuda.jit(device=True)
     def word(tile_offset, across, k):
         words = cuda.shared.array(0, uint32)
         at = int32(k * size)
-        return words[int32(tile_offset + offset(across, at >> 4) + (at & 15)) >> 2]
+        return words[int32(tile_offset + offset(int32(across), at >> 4) + (at & 15)) >> 2]
 
     @cuda.jit(device=True)
     def gathered(tile_offset, across, k):
         elements = cuda.shared.array(0, element)
         register = uint32(0)
         for e in range(per_register):
-            at = int32(tile_offset + offset(int32(k + e), across >> piece_bits)) >> size_bits
+            at = int32(tile_offset + offset(int32(k + e), int32(across) >> piece_bits)) >> size_bits
             register |= uint32(elements[at + (across & piece_mask)]) << uint32(8 * size * e)
         return register
 
-    one = word if along_k else gathered
+    @cuda.jit(device=True)
+    def padded(tile_offset, across, k):
+        # A sum of 64-bit terms, unsigned as an index: what is constant in it becomes part of the load instruction.
+        words = cuda.shared.array(0, uint32)
+        return words[uint64((tile_offset >> 2) + int64(k) * padded_words + across)]
+
+    one = word if along_k else padded if tile.padded else gathered
 
     @cuda.jit(device=True)
     def load(shared, tile_offset, across, step):
         lane = int32(cuda.threadIdx.x) & 31
-        row, row_beyond = int32(across + (lane >> 2)), int32(across + (lane >> 2) + 8)
-        k = int32(step * k_per_step + (lane & 3) * per_register)
-        k_along = int32(k + k_per_step // 2)
+        row, row_beyond = across + (lane >> 2), across + (lane >> 2) + 8
+        k = step * k_per_step + (lane & 3) * per_register
+        k_along = k + k_per_step // 2
         first, along = one(tile_offset, row, k), one(tile_offset, row, k_along)
         beyond, both = one(tile_offset, row_beyond, k), one(tile_offset, row_beyond, k_along)
         return (first, along, beyond, both) if b_order else (first, beyond, along, both)

@@ -35,13 +35,18 @@ class Operands:
 def shared_tiles(kind: MmaFormat, tiles: MmaTiles, operands: Operands) -> tuple[SharedTile, SharedTile]:
     """The tiles of A and B in shared memory; lines run along the contiguous axis of each operand."""
     size, depth = kind.element_bytes, tiles.block_k * kind.element_bytes
-    paired = size == 4
+    padded = size == 4
     a, b = SharedTile(tiles.block_m, depth), SharedTile(tiles.block_n, depth)
     if not operands.a_along_k:
-        a = SharedTile(tiles.block_k, tiles.block_m * size, paired)
+        a = SharedTile(tiles.block_k, tiles.block_m * size, padded)
     if not operands.b_along_k:
-        b = SharedTile(tiles.block_k, tiles.block_n * size, paired)
+        b = SharedTile(tiles.block_k, tiles.block_n * size, padded)
     return a, b
+
+
+def bytes_per_stage(kind: MmaFormat, tiles: MmaTiles, operands: Operands) -> int:
+    """Shared memory of one stage of A and B."""
+    return sum(tile.bytes for tile in shared_tiles(kind, tiles, operands))
 
 
 @functools.cache
@@ -122,7 +127,7 @@ def main_loop(kind: MmaFormat, tiles: MmaTiles, operands: Operands, ldmatrix: bo
     fragments_m, fragments_n, warps_n = warp_m // 16, warp_n // 8, block_n // warp_n
     steps = block_k // kind.k
     parts, ahead, in_flight = steps - 1, stages - 1, stages - 2
-    stage_bytes = sum(tile.bytes for tile in shared_tiles(kind, tiles, operands))
+    stage_bytes = bytes_per_stage(kind, tiles, operands)
     exact = operands.exact
     start_part = stage_copy(kind, tiles, operands, parts)
     start_stage = unrolled(start_part, parts)

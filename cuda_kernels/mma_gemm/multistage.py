@@ -12,7 +12,7 @@ from ..gemm.epilogues import operands_or_bias
 from ..launch import FLOAT32, ceil_div
 from ..launch.dynamic_shared import configured
 from .formats import MmaFormat
-from .mainloop import Operands, main_loop
+from .mainloop import Operands, bytes_per_stage, main_loop
 from .tiles import MmaTiles
 from .write_out import sums_bytes, write_out
 
@@ -76,5 +76,5 @@ def launch_multistage_gemm(
     layout = Operands(a.strides[1] == kind.element_bytes, b.strides[0] == kind.element_bytes, exact)
     kernel = multistage_gemm(kind, epilogue, tiles, layout, ldmatrix)
     operands = operands_or_bias(operands, bias, FLOAT32)
-    shared_bytes = max(tiles.stages * tiles.stage_bytes(kind.element_bytes), sums_bytes(tiles))
+    shared_bytes = max(tiles.stages * bytes_per_stage(kind, tiles, layout), sums_bytes(tiles))
     configured(kernel, (blocks, split_k), tiles.threads, stream, shared_bytes)(a, b, operands, c)

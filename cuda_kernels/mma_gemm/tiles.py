@@ -25,10 +25,6 @@ class MmaTiles(NamedTuple):
         """Threads per block."""
         return (self.block_m // self.warp_m) * (self.block_n // self.warp_n) * WARP
 
-    def stage_bytes(self, element_bytes: int) -> int:
-        """Shared memory of one stage of A and B, in bytes."""
-        return (self.block_m + self.block_n) * self.block_k * element_bytes
-
     def check(self, kind: MmaFormat) -> None:
         """Raises ValueError where the sizes do not fit the instruction or one another."""
         check_multiple("block_m", self.block_m, "warp_m", self.warp_m)
