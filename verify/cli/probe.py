@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 HELP = "fragment layouts and tensor-core arithmetic, discovered one element at a time on this machine"
 
@@ -22,6 +24,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_backend(parser)
     options.add_json(parser)
     parser.add_argument("--report", type=Path, metavar="DIR", help="write a page (index.html) and a PNG of each layout")
+    parser.add_argument(
+        "--against", type=Path, metavar="FILE", help="compare with the --json of another run, on another device"
+    )
     parser.add_argument("--list", action="store_true", help="print the names and stop")
 
 
@@ -39,8 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     backends = [open_backend(arguments.backend)]
     if backends[0].name == "cuda":
         backends.append(open_backend("cpu"))
+    against = None if arguments.against is None else _read(arguments.against)
     found = run_probes(probes, backends, probe_table.print_result)
     probe_table.print_summary(found)
+    if against is not None:
+        other = f"{against['backend']} of {arguments.against}"
+        probe_table.print_differences(found.backend, other, found.compared_with(against, against["backend"]))
     if arguments.json is not None or arguments.report is not None:
         record = found.to_json()
     if arguments.json is not None:
@@ -53,3 +62,16 @@ def run(arguments: argparse.Namespace) -> int:
         print("refkit: interrupted", file=sys.stderr)
         return INTERRUPTED
     return int(found.failed)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A `--json` object of `probe`; `CommandError` where the file is none."""
+    from refkit.verify.cli import CommandError
+
+    try:
+        record = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise CommandError(f"--against {path}: {error}") from error
+    if not isinstance(record, dict) or not {"backend", "probes", "values"} <= record.keys():
+        raise CommandError(f"--against {path}: not a result of `probe --json`")
+    return record

@@ -48,12 +48,18 @@ def print_summary(run: ProbeRun) -> None:
             if each.status != "measured":
                 out.print(Text(f"  {each.name}: {each.status}: {each.message}"), soft_wrap=True)
     if len(backends) == 2:
-        out.print(Text(f"\n{backends[0]} and {backends[1]}", "bold"))
-        for line in run.differences or ("agree in everything that both showed",):
-            out.print(Text(f"  {line}"), soft_wrap=True)
+        print_differences(*backends, run.differences)
     counts = Counter(each.status for each in run.results)
     words = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none ran"
     out.print(f"\n{counted(len(run.results), 'probe')}: {words}; {run.seconds:.0f} s")
+
+
+def print_differences(mine: str, other: str, lines: Sequence[str]) -> None:
+    """Where two devices differ, or that they do not."""
+    out = console()
+    out.print(Text(f"\n{mine} and {other}", "bold"))
+    for line in lines or ("agree in everything that both showed",):
+        out.print(Text(f"  {line}"), soft_wrap=True)
 
 
 def grouped(values: Sequence[ValueFacts]) -> list[tuple[str, dict[str, str]]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import refkit
@@ -84,6 +84,19 @@ class ProbeRun:
         layouts = tuple(each for each in self.results if each.backend == backend)
         return layouts, tuple(each for each in self.values if each.backend == backend)
 
+    def compared_with(self, record: Mapping[str, Any], backend: str) -> list[str]:
+        """What differs from what a backend showed in a `probe --json` object: a line for each map and each fact."""
+        layouts, values = self.on(self.backend)
+        maps = {(each["name"], each["operand"]): each["map"] for each in record["probes"] if each["backend"] == backend}
+        lines = [
+            f"{each.name}, {verdict.operand}: {self.backend} and {backend} found different elements"
+            for each in layouts
+            for verdict in each.operands
+            if maps.get((each.name, verdict.operand), list(verdict.found.to_text())) != list(verdict.found.to_text())
+        ]
+        theirs = [ValueFacts(**each) for each in record["values"] if each["backend"] == backend]
+        return lines + differences(values, theirs)
+
     def to_json(self) -> dict[str, Any]:
         """What `probe --json` writes."""
         statuses = [each.status for each in self.results]
@@ -124,26 +137,6 @@ def run_probes(
                         values.append(measure(probe.intrinsic, probe.layout, backend, probe.name))
     except KeyboardInterrupt:
         interrupted = True
-    lines: list[str] = []
-    if len(backends) == 2:
-        first, second = (backend.name for backend in backends)
-        lines = _map_differences(_of(results, first), _of(results, second))
-        lines += differences(_of(values, first), _of(values, second))
-    seconds = time.monotonic() - start
-    return ProbeRun(backends[0].name, tuple(results), tuple(values), tuple(lines), seconds, interrupted)
-
-
-def _of(records: Sequence[Any], backend: str) -> list[Any]:
-    return [each for each in records if each.backend == backend]
-
-
-def _map_differences(mine: Sequence[ProbeResult], theirs: Sequence[ProbeResult]) -> list[str]:
-    """One line for each operand that the backends found differently."""
-    other = {(each.name, verdict.operand): verdict for each in theirs for verdict in each.operands}
-    return [
-        f"{each.name}, {verdict.operand}: {each.backend} and {theirs[0].backend} found different elements"
-        for each in mine
-        for verdict in each.operands
-        if (each.name, verdict.operand) in other
-        and other[each.name, verdict.operand].found.to_text() != verdict.found.to_text()
-    ]
+    found = ProbeRun(backends[0].name, tuple(results), tuple(values), (), 0.0, interrupted)
+    lines = [line for other in backends[1:] for line in found.compared_with(found.to_json(), other.name)]
+    return replace(found, differences=tuple(lines), seconds=time.monotonic() - start)

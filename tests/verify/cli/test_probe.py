@@ -72,6 +72,25 @@ def test_what_was_found_before_ctrl_c_is_kept(tmp_path, capsys, monkeypatch):
     assert "1 probe: 1 passed" in capsys.readouterr().out
 
 
+def test_against_another_devices_result(tmp_path, capsys):
+    file = tmp_path / "out.json"
+    arguments = ["probe", "mma.m8n8k4.f64", "--backend", "cpu"]
+    assert main([*arguments, "--json", str(file)]) == 0
+    assert main([*arguments, "--against", str(file)]) == 0
+    assert "agree in everything that both showed" in capsys.readouterr().out
+    record = json.loads(file.read_text())
+    record["values"][0]["facts"]["sum"] = "52 fraction bits, towards zero"
+    record["probes"][0]["map"][5] = "?"
+    file.write_text(json.dumps(record))
+    assert main([*arguments, "--against", str(file)]) == 0
+    shown = capsys.readouterr().out
+    assert "mma.m8n8k4.f64, A: cpu and cpu found different elements" in shown
+    assert "mma.m8n8k4.f64, sum: cpu 52 fraction bits, to nearest, ties to even; cpu 52 fraction bits, towards" in shown
+    file.write_text("[]")
+    assert main([*arguments, "--against", str(file)]) == 2
+    assert "not a result of `probe --json`" in capsys.readouterr().err
+
+
 def test_list(capsys):
     assert main(["probe", "stmatrix", "--list"]) == 0
     assert capsys.readouterr().out.split() == [f"stmatrix.x{n}{t}" for t in ("", ".trans") for n in (1, 2, 4)]
