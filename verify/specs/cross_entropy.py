@@ -30,10 +30,9 @@ def log_sums(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def forward(T=T, V=V, dtype="float32", labels="int64", rows=None, refused=False):
-    refusal = {"out_of_range": "error"} if refused else {}
     return {
         "logits": In(T, V, dtype=dtype),
-        "labels": Index(T, below=V, ignore=IGNORED, dtype=labels, **refusal),
+        "labels": Index(T, below=V, ignore=IGNORED, dtype=labels, out_of_range="error" if refused else None),
         "loss": Out(T if rows is None else rows),
         "lse": Out(T),
         "ignore_index": Scalar([IGNORED], dtype="int64") if refused else IGNORE_INDEX,

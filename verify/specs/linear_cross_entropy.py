@@ -25,11 +25,10 @@ LEDGER = {
 
 
 def forward(K=K, V=V, dtype="float32", labels="int64", rows=None, refused=False):
-    refusal = {"out_of_range": "error"} if refused else {}
     return {
         "x": In(T, K, dtype=dtype),
         "w": In(K, V, dtype=dtype),
-        "labels": Index(T, below=V, ignore=IGNORED, dtype=labels, **refusal),
+        "labels": Index(T, below=V, ignore=IGNORED, dtype=labels, out_of_range="error" if refused else None),
         "loss": Out(T if rows is None else rows),
         "lse": Out(T),
         "ignore_index": Scalar([IGNORED], dtype="int64") if refused else IGNORE_INDEX,
