@@ -18,7 +18,7 @@ def reductions_kernel(x, out, indices):
     out[0, t] = block_sum(x[t])
     out[1, t] = block_max(x[t])
     out[2, t], indices[t] = block_argmax(x[t], t)
-    out[3, t] = block_sum(x[t] * x[t])  # the shared memory of the first call once more
+    out[3, t] = block_sum(x[t] * x[t])
     out[4, t], out[5, t], out[6, t] = block_moments(float32(1), x[t], float32(0))
 
 
@@ -41,6 +41,28 @@ def test_every_thread_gets_the_same_bits(threads, schedule):
     expected = [wide.sum(), wide.max(), wide.max(), (wide * wide).sum(), threads, wide.mean(), squares]
     np.testing.assert_allclose(out, expected, rtol=3e-6, atol=3e-5)
     assert index == wide.argmax()
+
+
+@cuda.jit
+def twice_in_a_row_kernel(x, out, indices):
+    t = cuda.threadIdx.x
+    out[0, t], out[1, t] = block_sum(x[t]), block_sum(-x[t])
+    out[2, t], out[3, t] = block_max(x[t]), block_max(-x[t])
+    _, indices[0, t] = block_argmax(x[t], t)
+    _, indices[1, t] = block_argmax(-x[t], t)
+    _, out[4, t], _ = block_moments(float32(1), x[t], float32(0))
+    _, out[5, t], _ = block_moments(float32(1), -x[t], float32(0))
+
+
+@pytest.mark.parametrize("schedule", [None, 0, 1, 2])
+def test_a_second_call_does_not_disturb_the_first(schedule):
+    x = np.random.default_rng(9).integers(-40, 40, 128).astype(np.float32)
+    out, indices = np.full((6, 128), np.nan, np.float32), np.full((2, 128), -1)
+    with refkit.cpu.emulate(schedule=schedule, sanitize=SANITIZERS):
+        twice_in_a_row_kernel[1, 128](x, out, indices)
+    expected = [x.sum(), -x.sum(), x.max(), -x.min(), x.mean(), -x.mean()]
+    np.testing.assert_allclose(out, np.repeat(np.array(expected)[:, None], 128, axis=1), rtol=1e-5)
+    np.testing.assert_array_equal(indices, np.repeat([[x.argmax()], [x.argmin()]], 128, axis=1))
 
 
 def test_the_order_of_threads_does_not_change_the_bits():
