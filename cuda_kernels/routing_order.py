@@ -23,7 +23,6 @@ from .primitives.scan import block_exclusive_sum
 
 INT32 = np.dtype(np.int32)
 MOST_THREADS = 1024
-SCAN_BLOCK = 256
 
 
 @cuda.jit(device=True)
@@ -150,6 +149,6 @@ def expert_order_counted(
     if E:
         fill_zero_kernel[ceil_div(E * blocks, block), block, stream](counts)
         count_experts_kernel[blocks, block, stream](experts, counts)
-        scan_counts_kernel[1, SCAN_BLOCK, stream](counts)
+        scan_counts_kernel[1, block, stream](counts)
         place_pairs_kernel[blocks, block, stream](experts, counts, position, token)
     expert_offsets_kernel[ceil_div(E + 1, block), block, stream](counts, blocks, pairs, offsets)
