@@ -18,6 +18,7 @@ from refkit.verify import Dim, In, Index, KernelSpec, Out
 from refkit.verify.ledger import Ledger
 
 T, E, K, D = Dim("T", min=0), Dim("E"), Dim("K", max=20), Dim("D", min=0)
+FEW_K = Dim("K", max=6)
 MANY_T = Dim("T", min=0, max=70_000)  # more tokens than a grid has blocks along y
 
 OPERATOR = "routing"
@@ -56,7 +57,7 @@ def gate_back(T=T):
 
 
 def order_of():
-    index = "int32"
+    index, K = "int32", FEW_K
     return {
         "experts": Index(T, K, below=E, dtype=index),
         "position": Out(T, K, dtype=index),
