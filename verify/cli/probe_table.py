@@ -48,7 +48,7 @@ def print_summary(run: ProbeRun) -> None:
             if each.status != "measured":
                 out.print(Text(f"  {each.name}: {each.status}: {each.message}"), soft_wrap=True)
     if len(backends) == 2:
-        print_differences(*backends, run.differences)
+        print_differences(backends[0], backends[1], run.differences)
     counts = Counter(each.status for each in run.results)
     words = ", ".join(f"{count} {status}" for status, count in counts.items()) or "none ran"
     out.print(f"\n{counted(len(run.results), 'probe')}: {words}; {run.seconds:.0f} s")
