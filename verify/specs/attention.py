@@ -21,7 +21,7 @@ T, H = Dim("T", min=0, max=200), Dim("H", max=4)
 OPERATOR = "attention"
 QUERIES, KEYS, ROW = (B, G * Hkv, Tq, D), (B, Hkv, Tk, D), (B, G * Hkv, Tq)
 MASKS = ["bottom_right", "top_left", "none"]
-FORWARD_TILES = {"block_q": [8], "block_k": [16], "depth": [48]}
+FORWARD_TILES = {"block_q": [16], "block_k": [32], "depth": [48]}  # two warps a block
 BACKWARD_TILES = {"own": [16], "other": [32], "depth": [48]}
 
 LEDGER = {
