@@ -69,6 +69,28 @@ def test_shared_layouts_are_drawn_once(tmp_path):
     assert "a &lt;cpu&gt;" in page
 
 
+def test_two_devices_and_what_they_differ_in(tmp_path):
+    lines, exchanged = list(A.to_text()), list(A.exchanged(1, 2).to_text())
+    wrong = entry("one", "A", exchanged, status="failed", message="a1 and a2", claimed=lines)
+    facts = {"name": "one", "status": "measured", "facts": {"sum": "23 bits"}}
+    record = {
+        "refkit": "1",
+        "backend": "cuda",
+        "environment": {"gpu": {"name": "H200"}, "cpu": "", "date": "today"},
+        "summary": {"passed": 1, "failed": 1, "skipped": 0, "error": 0, "seconds": 1, "differences": 1},
+        "probes": [entry("two", "A", lines, backend="cuda"), {**wrong, "backend": "cuda"}, entry("one", "A", lines)],
+        "values": [{**facts, "backend": "cuda"}, {**facts, "backend": "cpu"}],
+        "differences": ["one, A: cuda and cpu found different elements"],
+    }
+    page = write_probes(record, tmp_path).read_text()
+    assert "Where cuda and cpu differ" in page
+    assert "one, A: cuda and cpu found different elements" in page
+    assert "A: a1 and a2" in page
+    assert "H200" in page
+    assert page.count("23 bits") == 2
+    assert page.index("one-A.png") < page.index("two-A.png")  # what is wrong comes first
+
+
 def test_what_is_no_result_is_refused(tmp_path):
     with pytest.raises(ReportError, match="no list of probes"):
         write_probes({"kernels": []}, tmp_path)
