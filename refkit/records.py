@@ -48,7 +48,12 @@ def worst_verdict(verdicts: Sequence[Verdict]) -> Verdict:
 
 @dataclass(frozen=True)
 class CaseRecord:
-    """One judged case. `ratio` is its largest |error| / allowed error, None where nothing was compared."""
+    """One judged case. `ratio` is its largest |error| / allowed error, None where nothing was compared.
+
+    `reduction` is the length of the longest sum behind the output with that ratio, `error` and `allowed` the root mean
+    square of that output's error and allowed error, both relative to the root mean square of what was expected; None
+    where they were not measured.
+    """
 
     dims: Mapping[str, int]
     layout: Mapping[str, str]
@@ -59,6 +64,9 @@ class CaseRecord:
     seed: int = 0
     scalars: Mapping[str, Any] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    reduction: int | None = None
+    error: float | None = None
+    allowed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,9 @@ class WorstRecord:
 
     `error_map` is a coarse picture, rows by columns, of the output seen as a matrix (the last axis is the column, all
     axes before it the row): each cell holds the largest |error| / allowed error inside it. `map_shape` is that
-    matrix's shape.
+    matrix's shape. `config` is the configuration of the launch, from which the report takes the tile edges. `ulps`
+    counts the elements of the output by their distance from the expected value, as in `CheckRecord`; `rms_error` and
+    `rms_allowed` are the `error` and `allowed` of `CaseRecord`.
     """
 
     output: str
@@ -79,16 +89,25 @@ class WorstRecord:
     shape: tuple[int, ...] = ()
     error_map: tuple[tuple[float, ...], ...] = ()
     map_shape: tuple[int, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    ulps: Mapping[str, int] = field(default_factory=dict)
+    rms_error: float | None = None
+    rms_allowed: float | None = None
 
 
 @dataclass(frozen=True)
 class SourceFinding:
-    """What a sanitizer or the memory model saw at one source line of a kernel."""
+    """What a sanitizer or the memory model saw at one source line of a kernel.
+
+    `code` is the text of the lines around it, from line `code_start` on.
+    """
 
     kind: str
     message: str
     file: str = ""
     line: int = 0
+    code: tuple[str, ...] = ()
+    code_start: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,7 +116,9 @@ class CheckRecord:
 
     `worst_ratio` is the largest |error| / allowed error seen (below 1 holds); `bound` is `tracked`, `estimated` or
     `exact`; `sensitivity` is the smallest relative fault that these cases would have caught; `case` is the failing
-    case, made small.
+    case, made small. `ulps` counts output elements by their distance from the expected value in units in the last
+    place: "0", then by the lower end of a bin that reaches to twice its value ("1", "2", "4", ...), and "inf" where one
+    of the two is not finite. `orders` is how many orders of threads each case ran in, where a check tries several.
     """
 
     name: str
@@ -113,6 +134,8 @@ class CheckRecord:
     case: CaseRecord | None = None
     worst: WorstRecord | None = None
     findings: tuple[SourceFinding, ...] = ()
+    ulps: Mapping[str, int] = field(default_factory=dict)
+    orders: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """This record as plain JSON values."""
@@ -130,7 +153,7 @@ class CheckRecord:
             cases_data=lambda rows: tuple(_case(row) for row in rows),
             case=lambda row: None if row is None else _case(row),
             worst=_worst,
-            findings=lambda rows: tuple(_build(SourceFinding, row) for row in rows),
+            findings=lambda rows: tuple(_build(SourceFinding, row, code=tuple) for row in rows),
         )
 
 
@@ -139,7 +162,8 @@ class KernelRecord:
     """One kernel: its verdict, its checks, and where it came from. `cases` counts the distinct cases judged.
 
     `wrong_call` marks an `error` that lies with the spec, not with the kernel: its reference raises, or returns
-    another shape.
+    another shape. `analysis` is this kernel's entry of `analyze --json` where the run was asked for it; `mutation` what
+    mutation testing found: `mutants`, `killed` and `survived` (a list of what each survivor changed).
     """
 
     name: str
@@ -155,6 +179,8 @@ class KernelRecord:
     source: str = ""
     message: str = ""
     wrong_call: bool = False
+    analysis: Mapping[str, Any] | None = None
+    mutation: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """This record as plain JSON values."""
@@ -234,7 +260,7 @@ def _number(value: Any) -> float | None:
 
 
 def _case(data: Mapping[str, Any]) -> CaseRecord:
-    return _build(CaseRecord, data, ratio=_number, absent=tuple)
+    return _build(CaseRecord, data, ratio=_number, error=_number, allowed=_number, absent=tuple)
 
 
 def _worst(data: Mapping[str, Any] | None) -> WorstRecord | None:
@@ -250,6 +276,8 @@ def _worst(data: Mapping[str, Any] | None) -> WorstRecord | None:
         ratio=float,
         shape=tuple,
         map_shape=tuple,
+        rms_error=_number,
+        rms_allowed=_number,
         error_map=lambda rows: tuple(tuple(float(cell) for cell in row) for row in rows),
     )
 
