@@ -16,10 +16,10 @@ pytestmark = pytest.mark.cpu
 
 TILES = {"block_m": 16, "block_n": 8, "block_k": 4, "thread_m": 4, "thread_n": 2}
 WARP_TILES = {
-    "block_m": 16,
+    "block_m": 64,
     "block_n": 32,
     "block_k": 8,
-    "warp_m": 16,
+    "warp_m": 32,
     "warp_n": 16,
     "thread_m": 4,
     "thread_n": 1,

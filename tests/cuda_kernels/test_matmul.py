@@ -18,10 +18,10 @@ pytestmark = pytest.mark.cpu
 TILES = {"block_m": 16, "block_n": 8, "block_k": 4, "thread_m": 4, "thread_n": 2}
 VECTOR_TILES = {"block_m": 16, "block_n": 16, "block_k": 8, "thread_m": 4, "thread_n": 8}
 WARP_TILES = {
-    "block_m": 16,
+    "block_m": 64,
     "block_n": 32,
     "block_k": 8,
-    "warp_m": 16,
+    "warp_m": 32,
     "warp_n": 16,
     "thread_m": 4,
     "thread_n": 1,
@@ -144,6 +144,24 @@ def test_vectors_keep_off_addresses_that_are_no_multiples_of_16(offset, put):
     launch = partial(kernels.matmul_vectorized, **VECTOR_TILES)
     launch(put(a)[:, offset:], put(b)[offset:, offset:], c)
     np.testing.assert_array_equal(c.copy_to_host(), a[:, offset:] @ b[offset:, offset:])
+
+
+@pytest.mark.parametrize("launch", RUNGS[5:], ids=name)
+@pytest.mark.parametrize("transposes", [(False, False), (True, True)])
+def test_vectors_end_with_the_operand_where_rows_are_padded_with_nan(launch, transposes, put):
+    """Rows begin at multiples of 16 bytes but have 13 or 21 elements: their last 16 bytes reach beyond the operand."""
+
+    def padded(array, transpose):
+        array = array.T if transpose else array
+        rows = np.full((array.shape[0], 24), np.nan, np.float32)
+        rows[:, : array.shape[1]] = array
+        view = put(rows)[:, : array.shape[1]]
+        return transposed(view) if transpose else view
+
+    M, K, N = (21, 13, 21)
+    a, b, c = integers(M, K), integers(K, N, seed=1), empty(M, N)
+    launch(padded(a, transposes[0]), padded(b, transposes[1]), c)
+    np.testing.assert_array_equal(c.copy_to_host(), a @ b)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])

@@ -14,10 +14,10 @@ TILE = {"tile": [8, 16]}
 TILES = {"block_m": [16, 48], "block_n": [32], "block_k": [8], "thread_m": [4], "thread_n": [4]}
 ONE_TILE = {name: sizes[-1:] for name, sizes in TILES.items()}
 WARP_TILES = {
-    "block_m": [32],
-    "block_n": [16],
+    "block_m": [64],
+    "block_n": [32],
     "block_k": [8],
-    "warp_m": [16],
+    "warp_m": [32],
     "warp_n": [16],
     "thread_m": [4],
     "thread_n": [1],

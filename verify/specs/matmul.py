@@ -8,14 +8,15 @@ from refkit.verify.ledger import Ledger
 B = Dim("B", min=0, max=20)
 M, K, N = Dim("M", min=0), Dim("K", min=0), Dim("N", min=0)
 
-# Sizes all different, so that a mix-up shows; the register tiles are no multiples of 4, the vector tiles are.
+# Sizes all different, so that a mix-up shows; the register tiles are no multiples of 4, the vector tiles are. There are
+# two warps along either axis, with two passes of 16 rows and of 8 columns each.
 TILES = {"block_m": [24], "block_n": [16], "block_k": [8], "thread_m": [3], "thread_n": [2]}
 VECTOR_TILES = {"block_m": [32], "block_n": [16], "block_k": [8], "thread_m": [4], "thread_n": [8]}
 WARP_TILES = {
-    "block_m": [32],
-    "block_n": [16],
+    "block_m": [64],
+    "block_n": [32],
     "block_k": [8],
-    "warp_m": [16],
+    "warp_m": [32],
     "warp_n": [16],
     "thread_m": [4],
     "thread_n": [1],
