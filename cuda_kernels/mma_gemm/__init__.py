@@ -7,7 +7,8 @@ shared memory; `fragments.py`: shared memory to registers; `mainloop.py`: the pi
 """
 
 from .formats import FORMATS, MmaFormat
+from .lane_major import launch_lane_major_gemm
 from .multistage import launch_multistage_gemm
 from .tiles import MmaTiles
 
-__all__ = ["FORMATS", "MmaFormat", "MmaTiles", "launch_multistage_gemm"]
+__all__ = ["FORMATS", "MmaFormat", "MmaTiles", "launch_lane_major_gemm", "launch_multistage_gemm"]

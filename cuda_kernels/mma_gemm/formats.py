@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numba import cuda, float32, int32
 from numba.cuda import libdevice
 
@@ -35,6 +36,10 @@ class MmaFormat:
     def k(self) -> int:
         """Elements of K that one instruction contracts."""
         return FRAGMENT_BYTES // self.element_bytes
+
+    def bits(self, array: Any) -> Any:
+        """A view of a device array of this format as unsigned integers, which is how the kernels take operands."""
+        return array.view(np.dtype(f"uint{8 * self.element_bytes}"))
 
 
 @cuda.jit(device=True)

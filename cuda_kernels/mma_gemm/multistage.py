@@ -66,7 +66,7 @@ def launch_multistage_gemm(
     split_k: int = 1,
     stream: Any = 0,
 ) -> None:
-    """c = epilogue(a (M, K) @ b (K, N)); a and b as `multistage_gemm` wants them; K is cut into split_k parts."""
+    """c = epilogue(a (M, K) @ b (K, N)), given as `kind.bits`, as `multistage_gemm` wants them; split_k parts of K."""
     tiles.check(kind)
     (M, K), N = a.shape, b.shape[1]
     blocks = ceil_div(M, tiles.block_m) * ceil_div(N, tiles.block_n)
