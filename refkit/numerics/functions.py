@@ -231,8 +231,12 @@ def _put_along_axis(target: Any, indices: Any, items: Any, axis: int | None) -> 
     if not isinstance(target, Tracked):
         raise CannotTrack("np.put_along_axis into a plain array; allocate it with np.zeros_like(x, shape=...)")
     cells = np.arange(target.size).reshape(target.shape)
-    chosen = np.take_along_axis(cells, indices, axis)
-    target[np.unravel_index(chosen, target.shape)] = items
+    rest = np.take_along_axis(cells, indices, axis)
+    index: list[Any] = []
+    for length in reversed(target.shape):  # np.unravel_index of NumPy 2.4 is wrong past 8,192 positions of shape (n, 1)
+        rest, place = np.divmod(rest, length)
+        index.insert(0, place)
+    target[tuple(index)] = items
 
 
 @rule(np.fill_diagonal)

@@ -230,3 +230,16 @@ def test_what_has_no_rule_is_refused_by_name():
 def test_no_rule_is_registered_for_nothing():
     assert None not in FUNCTIONS
     assert all(callable(rule) for rule in FUNCTIONS.values())
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_put_along_axis_of_more_elements_than_numpy_buffers_at_once(axis):
+    rows = 8194
+    indices = np.roll(np.arange(rows), 1)
+    indices = indices if axis is None else indices[:, None] if axis == 0 else np.zeros((rows, 1), int)
+    items = np.arange(rows, dtype=float).reshape(indices.shape)
+    expected = np.zeros((rows, 1))
+    np.put_along_axis(expected, indices, items, axis)
+    tracked = np.zeros_like(Tracked(np.zeros((rows, 1)), MODEL))
+    np.put_along_axis(tracked, indices, Tracked(items, MODEL), axis)
+    np.testing.assert_array_equal(tracked.value, expected)
