@@ -12,12 +12,14 @@ import numpy as np
 
 from refkit.numerics.bounded import Bounded
 from refkit.numerics.formats import format_of, is_floating
-from refkit.numerics.metrics import error_ratio
+from refkit.numerics.metrics import error_ratio, ulp_distance
 from refkit.records import WorstRecord
 from refkit.verify.expectation import Expectation
 
 MAP_CELLS = 32
 """The most rows, and the most columns, of the coarse error map in a record."""
+MOST_COUNTED = 2**14
+"""Elements of an output whose distance in ulps is counted; of a larger one, an even choice."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,14 @@ class OutputJudgement:
             shape=self.ratio.shape,
             error_map=coarse_map(matrix),
             map_shape=matrix.shape,
+            ulps=ulp_counts(self.got, np.asarray(self.bounded.value)),
+            rms_error=relative_rms(self._error(), self.bounded.value),
+            rms_allowed=relative_rms(self.bounded.allowed, self.bounded.value),
         )
+
+    def _error(self) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.got).astype(np.float64) - self.bounded.value
 
     def describe(self) -> str:
         """The worst element in one line: `y[3, 7] is 1.5, expected 1.25 (allowed error 2.1e-07); 3 of 40 elements are
@@ -157,6 +166,32 @@ def coarse_map(matrix: np.ndarray, cells: int = MAP_CELLS) -> tuple[tuple[float,
         starts = np.arange(count) * matrix.shape[axis] // count
         matrix = np.maximum.reduceat(matrix, starts, axis=axis)
     return tuple(tuple(float(cell) for cell in row) for row in matrix)
+
+
+def ulp_counts(got: np.ndarray, expected: np.ndarray) -> dict[str, int]:
+    """How many elements lie how many units in the last place from what is expected, by bins whose upper end is twice
+    the lower: "0", "1", "2" (2 and 3), "4" (4 to 7), ..., "inf"; empty for outputs that are not floating."""
+    if not is_floating(got.dtype) or not got.size:
+        return {}
+    step = -(-got.size // MOST_COUNTED)
+    steps = ulp_distance(got.reshape(-1)[::step], expected.reshape(-1)[::step], format_of(got.dtype))
+    with np.errstate(divide="ignore"):
+        bins = np.where(steps >= 1, np.exp2(np.floor(np.log2(steps))), 0.0)
+    found, counts = np.unique(bins, return_counts=True)
+    return {("inf" if math.isinf(low) else str(int(low))): int(n) for low, n in zip(found, counts)}
+
+
+def relative_rms(error: np.ndarray, value: np.ndarray) -> float | None:
+    """The root mean square of `error` relative to that of `value`, over the elements where both are finite; None where
+    there are none or all values are 0."""
+    error, value = np.asarray(error, np.float64), np.asarray(value, np.float64)
+    usable = np.isfinite(error) & np.isfinite(value)
+    scale = float(np.max(np.abs(value), where=usable, initial=0.0))
+    if scale == 0:
+        return None
+    with np.errstate(all="ignore"):
+        ratio = np.linalg.norm(error[usable] / scale) / np.linalg.norm(value[usable] / scale)
+    return float(ratio) if math.isfinite(ratio) else None
 
 
 def _shown(value: float) -> str:

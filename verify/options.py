@@ -14,8 +14,9 @@ class Options:
     nowhere).
 
     `workers` is the number of cores one launch may use on the CPU (None: one), `timeout` the seconds a launch may
-    take (None: the backend's own limit), `shrink` says whether failing cases are made small, `traceback` whether an
-    error inside a check is printed with its traceback.
+    take (None: the backend's own limit), `shrink` says whether failing cases are made small, `analyze` whether each
+    record also holds what `analyze` measures, `traceback` whether an error inside a check is printed with its
+    traceback.
     """
 
     backend: str = "auto"
@@ -25,4 +26,5 @@ class Options:
     workers: int | None = None
     timeout: float | None = None
     shrink: bool = True
+    analyze: bool = False
     traceback: bool = False

@@ -11,17 +11,18 @@ import math
 import sys
 import time
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from refkit.records import CaseRecord, CheckRecord, KernelRecord, Verdict, worst_verdict
+from refkit.records import CheckRecord, KernelRecord, Verdict, WorstRecord, worst_verdict
 from refkit.verify import store
 from refkit.verify.backends import Backend, open_backend
 from refkit.verify.backends.faults import one_line
 from refkit.verify.case import Case
+from refkit.verify.case_record import case_record, sensitivity, ulp_totals, weakest_bound
 from refkit.verify.case_run import CaseRun
 from refkit.verify.checks import Check, Plan, all_checks, find_check
 from refkit.verify.describe import describe_case, precision_label
@@ -32,6 +33,7 @@ from refkit.verify.errors import SpecError
 from refkit.verify.events import CaseStarted, CheckDone, KernelDone, KernelStarted, Listener, ignore
 from refkit.verify.findings import Examination, Finding
 from refkit.verify.options import Options
+from refkit.verify.reduction import reduction_lengths
 from refkit.verify.shrink import shrink
 from refkit.verify.spec import KernelSpec
 
@@ -114,6 +116,7 @@ class _KernelRun:
         self.progress: dict[str, _Progress] = {}
         self.found: dict[str, _Found] = {}
         self.judged: dict[Case, None] = {}
+        self.reductions: dict[Case, Mapping[str, int]] = {}
         self.variants: dict[Variant, None] = {}
         self.launches_fail = ""
         self.wrong_spec = ""
@@ -144,7 +147,14 @@ class _KernelRun:
             source=self.spec.source,
             message=self.wrong_spec,
             wrong_call=bool(self.wrong_spec),
+            analysis=self._analysis() if self.options.analyze and not self.wrong_spec and not self.broken else None,
         )
+
+    def _analysis(self) -> dict[str, Any]:
+        """Memory traffic and, where the compilers are installed, resources of the representative case."""
+        from refkit.verify.analysis.subject import analysis_record
+
+        return analysis_record(self.spec, timeout=self.options.timeout)
 
     # -- planning and running -----------------------------------------------------------------------------------
 
@@ -200,8 +210,11 @@ class _KernelRun:
         for case in progress.plan.cases:
             number = len(self.judged)
             self.tell(CaseStarted(self.spec.name, check.name, describe_case(case), number, case.to_json()))
-            examination = check.examine(CaseRun(self.spec, case, self.backend))
+            run = CaseRun(self.spec, case, self.backend)
+            examination = check.examine(run)
             self.judged[case] = None
+            if check.name == "accuracy" and examination.bound not in ("", "exact"):
+                self.reductions[case] = reduction_lengths(self.spec, run.inputs)
             progress.examinations.append((case, examination))
             for finding in examination.findings:
                 self._note(_Found(finding, case, check.name, number))
@@ -313,17 +326,20 @@ class _KernelRun:
         progress = self.progress[check.name]
         seen = progress.examinations
         cases = len(self.judged) if check.notices else len(seen)
-        best = max((e for _, e in seen if e.worst is not None), key=lambda e: e.ratio or 0.0, default=None)
+        judged = [(case, e) for case, e in seen if e.worst is not None]
+        best = max(judged, key=lambda pair: pair[1].ratio or 0.0, default=None)
         record = CheckRecord(
             check.name,
             Verdict.PASSED,
             cases=cases,
             worst_ratio=max((e.ratio for _, e in seen if e.ratio is not None), default=None),
-            bound=_weakest_bound(e.bound for _, e in seen),
+            bound=weakest_bound(e.bound for _, e in seen),
             sensitivity=sensitivity(e.sensitivity for _, e in seen),
-            cases_data=tuple(_case_record(case, e) for case, e in seen),
-            worst=best.worst if best is not None else None,
+            cases_data=tuple(case_record(case, e, reductions=self.reductions.get(case)) for case, e in seen),
+            worst=_of_launch(best[1].worst, best[0]) if best is not None else None,
             findings=tuple(dict.fromkeys(source for _, e in seen for source in e.sources)),
+            ulps=ulp_totals(e.worst for _, e in seen),
+            orders=getattr(check, "orders", None),
         )
         found = self.found.get(check.name)
         if found is not None:
@@ -337,7 +353,7 @@ class _KernelRun:
     def _failed(self, record: CheckRecord, found: _Found) -> CheckRecord:
         finding = found.finding
         where = f" [{describe_case(found.case)}]" if finding.verdict is not Verdict.MISTRUSTED else ""
-        shown = _case_record(found.case, None, finding.worst.ratio if finding.worst else None)
+        shown = case_record(found.case, ratio=finding.worst.ratio if finding.worst else None)
         return replace(
             record,
             status=finding.verdict,
@@ -346,9 +362,14 @@ class _KernelRun:
             message=f"{finding.message}{where}",
             diagnosis=finding.diagnosis,
             case_file=found.case_file,
-            worst=finding.worst or record.worst,
+            worst=_of_launch(finding.worst, found.case) or record.worst,
             case=shown,
         )
+
+
+def _of_launch(worst: WorstRecord | None, case: Case) -> WorstRecord | None:
+    """The worst element with the configuration that it was computed in."""
+    return None if worst is None else replace(worst, config=dict(case.config))
 
 
 def _size(case: Case) -> int:
@@ -357,35 +378,3 @@ def _size(case: Case) -> int:
 
 def _kind(finding: Finding) -> str:
     return finding.fault.kind if finding.fault is not None else ""
-
-
-def _case_record(case: Case, examination: Examination | None, ratio: float | None = None) -> CaseRecord:
-    return CaseRecord(
-        dims=dict(case.dims),
-        layout=dict(case.layouts),
-        config=dict(case.config),
-        ratio=examination.ratio if examination is not None else ratio,
-        scenario=case.scenario,
-        values=case.values,
-        seed=case.seed,
-        scalars=dict(case.scalars),
-        absent=case.absent,
-    )
-
-
-def _weakest_bound(kinds: Iterable[str]) -> str:
-    present = set(kinds)
-    return next((kind for kind in ("estimated", "tracked", "exact") if kind in present), "")
-
-
-def sensitivity(figures: Iterable[Mapping[str, float]]) -> float | None:
-    """The smallest relative fault that these cases would have caught, in the output where a fault is hardest to see.
-
-    Of each output: the smallest figure over the cases of `judge.OutputJudgement.typical_sensitivity`, the relative
-    fault of a typical element that the case would have caught. Of these, the largest.
-    """
-    smallest: dict[str, float] = {}
-    for case in figures:
-        for name, value in case.items():
-            smallest[name] = min(value, smallest.get(name, value))
-    return max(smallest.values(), default=None)

@@ -9,12 +9,13 @@ from refkit.records import Verdict
 from refkit.verify import Dim, In, KernelSpec, Out, Precision, store
 from refkit.verify.backends import LaunchFault
 from refkit.verify.case import Case
+from refkit.verify.case_record import sensitivity
 from refkit.verify.checks import find_check
 from refkit.verify.describe import describe_case, precision_label
 from refkit.verify.events import CaseStarted, CheckDone, KernelStarted
 from refkit.verify.options import Options
 from refkit.verify.profiles import PROFILES
-from refkit.verify.runner import sensitivity, verify_spec
+from refkit.verify.runner import verify_spec
 from tests.verify import kernels
 from tests.verify.numpy_backend import NumpyBackend
 

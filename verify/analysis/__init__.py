@@ -4,6 +4,7 @@ representative.py   one mid-size case of a spec
 traffic.py          that case under the memory model: bank passes and sectors per source line
 toolchain.py        PTX by NVVM and machine code by ptxas, where these are installed
 resources.py        registers, spills, shared memory and occupancy per architecture
+fragments.py        its warp-matrix instructions, and who holds what in their fragments
 subject.py          all of it for one spec, as one record
 validate.py         the memory model against a GPU's own counters, pattern by pattern (`patterns.py`)
 """

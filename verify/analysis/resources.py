@@ -13,6 +13,9 @@ from refkit.verify.analysis import toolchain
 
 ARCHITECTURES = tuple(MULTIPROCESSORS)
 
+STANDARD_BOUNDS = (256, 2)
+"""The launch bounds whose effect is shown for every kernel."""
+
 _MIX = {
     "fma": r"fma\.\S+",
     "mma": r"(?:mma\.sync|wgmma\.mma_async)\S*",
@@ -22,6 +25,9 @@ _MIX = {
     "store.shared": r"st\.shared\S*",
     "load.local": r"ld\.local\S*",
     "store.local": r"st\.local\S*",
+    "load.matrix": r"ldmatrix\.\S+",
+    "store.matrix": r"stmatrix\.\S+",
+    "copy.async": r"cp\.async\.(?:ca|cg|bulk)\S*",
     "atomic": r"(?:atom|red)\.\S+",
     "barrier": r"bar(?:rier)?\.\S+",
 }
@@ -29,7 +35,8 @@ _MIX = {
 
 @dataclass(frozen=True)
 class Bounded:
-    """What the kernel needs when one more block per SM is demanded of the compiler (`launch_bounds`)."""
+    """What the kernel needs when it promises `launch_bounds`: at most so many threads per block, and so many blocks per
+    SM that the compiler has to leave registers for."""
 
     launch_bounds: tuple[int, int]
     registers: int
@@ -41,6 +48,7 @@ class Bounded:
 class Resources:
     """One kernel on one architecture. Bytes: spills and stack per thread, shared memory per block.
 
+    bounded: with one more block per SM, where registers are what limits. bounded_256: with `STANDARD_BOUNDS`.
     problem: why there are no figures, where it does not compile.
     """
 
@@ -54,6 +62,7 @@ class Resources:
     occupancy: Occupancy | None = None
     cliff: Cliff | None = None
     bounded: Bounded | None = None
+    bounded_256: Bounded | None = None
     instructions: dict[str, int] | None = None
     problem: str = ""
 
@@ -89,7 +98,8 @@ def resources(launch: TracedLaunch, compute_capability: tuple[int, int]) -> Reso
         shared_bytes=shared,
         occupancy=now,
         cliff=next_cliff(compute_capability, **use),
-        bounded=_with_one_more(launch, ptx, compute_capability, now, shared),
+        bounded=_with_one_more(threads, ptx, compute_capability, now, shared),
+        bounded_256=_with_standard_bounds(threads, ptx, compute_capability, shared),
         instructions=instruction_mix(ptx),
     )
 
@@ -103,13 +113,26 @@ def _compiled(
 
 
 def _with_one_more(
-    launch: TracedLaunch, ptx: str, compute_capability: tuple[int, int], now: Occupancy, shared_bytes: int
+    threads: int, ptx: str, compute_capability: tuple[int, int], now: Occupancy, shared_bytes: int
 ) -> Bounded | None:
     """The kernel with room made for one more block; None where registers are not what limits."""
     if now.limits != ("registers",):
         return None
-    threads = launch.block[0] * launch.block[1] * launch.block[2]
-    bounds = (threads, now.blocks + 1)
+    return _bounded(ptx, (threads, now.blocks + 1), threads, compute_capability, shared_bytes)
+
+
+def _with_standard_bounds(
+    threads: int, ptx: str, compute_capability: tuple[int, int], shared_bytes: int
+) -> Bounded | None:
+    """The kernel with `STANDARD_BOUNDS`, in blocks of that many threads or its own fewer; None for larger blocks."""
+    if threads > STANDARD_BOUNDS[0]:
+        return None
+    return _bounded(ptx, STANDARD_BOUNDS, threads, compute_capability, shared_bytes)
+
+
+def _bounded(
+    ptx: str, bounds: tuple[int, int], threads: int, compute_capability: tuple[int, int], shared_bytes: int
+) -> Bounded | None:
     try:
         made = toolchain.assemble(with_launch_bounds(ptx, bounds), compute_capability)
     except toolchain.CompilationError:

@@ -8,11 +8,14 @@ from typing import Any
 
 from refkit.cpu import MemoryReport
 from refkit.verify.analysis import resources, toolchain
+from refkit.verify.analysis.fragments import FragmentUse, fragments_of
 from refkit.verify.analysis.representative import representative_case
 from refkit.verify.analysis.resources import Resources
 from refkit.verify.analysis.traffic import trace_case
 from refkit.verify.backends import LaunchFault
 from refkit.verify.case import Case
+from refkit.verify.errors import SpecError
+from refkit.verify.source import lines_around
 from refkit.verify.spec import KernelSpec
 
 
@@ -20,13 +23,15 @@ from refkit.verify.spec import KernelSpec
 class KernelAnalysis:
     """One spec: its representative case, the traffic of each source line, and what its kernels compile to.
 
-    problem: why there is nothing but the case, where the launch failed.
+    fragments: the layouts of the warp-matrix instructions in them. problem: why there is nothing but the case, where the
+    launch failed.
     """
 
     spec: KernelSpec
     case: Case
     report: MemoryReport
     resources: tuple[Resources, ...] = ()
+    fragments: tuple[FragmentUse, ...] = ()
     problem: str = ""
 
     @property
@@ -40,8 +45,9 @@ class KernelAnalysis:
             "name": self.spec.name,
             "operator": self.spec.operator,
             "case": {"dims": dict(self.case.dims), "config": dict(self.case.config)},
-            "lines": [line.to_json() for line in self.report.lines],
+            "lines": [{**line.to_json(), "code": _code(line)} for line in self.report.lines],
             "resources": [each.to_json() for each in self.resources],
+            "fragments": [each.to_json() for each in self.fragments],
             "problem": self.problem,
         }
 
@@ -62,7 +68,22 @@ def analyze_spec(
     if not toolchain.missing():
         launches = {(launch.kernel, launch.argument_types, launch.block): launch for launch in traffic.launches}
         found = [resources.resources(launch, each) for launch in launches.values() for each in architectures]
-    return KernelAnalysis(spec, case, traffic.report, tuple(found))
+    return KernelAnalysis(spec, case, traffic.report, tuple(found), fragments_of(traffic.launches))
+
+
+def analysis_record(spec: KernelSpec, *, timeout: float | None = None) -> dict[str, Any]:
+    """What `analyze --json` says of one spec on every architecture, for the record of a verification; with `missing`,
+    the tools that are not installed. A spec that cannot be analysed is a `problem`."""
+    try:
+        found = analyze_spec(spec, resources.ARCHITECTURES, timeout=timeout).to_json()
+    except SpecError as error:
+        found = {"problem": str(error)}
+    return {**found, "missing": toolchain.missing()}
+
+
+def _code(line: Any) -> str:
+    text, _ = lines_around(line.file, line.line, around=0)
+    return text[0].strip() if text else ""
 
 
 def findings(report: MemoryReport) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ from refkit.verify.drawing import draw_cases, seed_of
 from refkit.verify.findings import Examination, Finding
 from refkit.verify.profiles import Profile
 from refkit.verify.sizes import Budget
+from refkit.verify.source import lines_around
 from refkit.verify.spec import KernelSpec
 from refkit.verify.strategies import cases
 
@@ -65,7 +66,13 @@ def _examination(fault: LaunchFault) -> Examination:
     if fault.kind != "sanitizer":
         return Examination((Finding("sanitizers", str(fault), fault.cause),))
     sources = tuple(
-        SourceFinding(f"{finding.sanitizer}: {finding.problem}", finding.message, finding.file, finding.line)
+        SourceFinding(
+            f"{finding.sanitizer}: {finding.problem}",
+            finding.message,
+            finding.file,
+            finding.line,
+            *lines_around(finding.file, finding.line),
+        )
         for finding in fault.findings
     )
     first = fault.findings[0]

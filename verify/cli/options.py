@@ -51,6 +51,11 @@ def add_verification(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-j", dest="jobs", type=_jobs, default=0, metavar="N", help="worker processes (default: one per core)"
     )
+    parser.add_argument(
+        "--analyze",
+        action="store_true",
+        help="also what `analyze` measures: bank conflicts, sectors, registers, occupancy",
+    )
     parser.add_argument("--no-progress", action="store_true", help="no progress bars")
 
 
@@ -65,6 +70,7 @@ def verification_options(arguments: argparse.Namespace) -> Options:
         profile=profiles[arguments.profile],
         seed=arguments.seed,
         cases_dir=store.CASES_DIR if store.can_save(store.CASES_DIR) else None,
+        analyze=arguments.analyze,
         traceback=arguments.traceback,
     )
 
