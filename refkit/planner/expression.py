@@ -149,7 +149,7 @@ class _Sequences(ast.NodeTransformer):
         return ast.Call(node.func, arguments, [])
 
 
-_OPERATORS = {
+_OPERATORS: dict[type[ast.AST], tuple[str, int]] = {
     ast.Add: ("+", 6),
     ast.Sub: ("-", 6),
     ast.Mult: ("*", 7),
@@ -179,7 +179,7 @@ class _Shown:
         if name is not None:
             return [name if name in self.bound else Reference(name)]
         if isinstance(node, ast.Constant):
-            return [f"“{node.value}”" if isinstance(node.value, str) else f"{node.value:,}"]
+            return [_constant(node.value)]
         if isinstance(node, ast.Call):
             return self._call(node)
         inner, precedence = self._operation(node)
@@ -199,11 +199,12 @@ class _Shown:
                 joined = [*joined, f" {symbol} ", *each]
             return joined, precedence
         if isinstance(node, ast.Compare):
-            left, operator, right = node.left, node.ops[0], node.comparators[0]
+            left, right = node.left, node.comparators[0]
+            symbol, precedence = _OPERATORS[type(node.ops[0])]
         else:
             assert isinstance(node, ast.BinOp)
-            left, operator, right = node.left, node.op, node.right
-        symbol, precedence = _OPERATORS[type(operator)]
+            left, right = node.left, node.right
+            symbol, precedence = _OPERATORS[type(node.op)]
         if symbol == "//":
             return ["⌊", *self.write(left, precedence), " / ", *self.write(right, precedence + 1), "⌋"], 9
         shown = _SHOWN.get(symbol, symbol)
@@ -227,6 +228,10 @@ class _Shown:
             return [f"least {variable} in ", *span, f" within {factor} of the least ", *searched]
         inside = [part for each in node.args for part in (", ", *self.write(each, 0))][1:]
         return [function, "(", *inside, ")"]
+
+
+def _constant(value: object) -> str:
+    return f"{value:,}" if isinstance(value, (int, float)) else f"“{value!s}”"
 
 
 def _joined(parts: list[str | Reference]) -> Parts:

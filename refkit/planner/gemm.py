@@ -9,10 +9,10 @@ from __future__ import annotations
 from refkit.planner.sheet import Figure, Group, Parameter, figure
 
 TILING = (
-    Parameter("tile_m", "rows of a tile", 128, 16, 256, tuning=True),
-    Parameter("tile_n", "columns of a tile", 128, 16, 256, tuning=True),
-    Parameter("tile_k", "depth of a slice", 32, 8, 128, tuning=True),
-    Parameter("blocks_per_sm", "blocks on an SM at once", 1, 1, 8, tuning=True),
+    Parameter("tile_m", "rows of a tile", 128, 16, 256, step=16, tuning=True),
+    Parameter("tile_n", "columns of a tile", 128, 16, 256, step=16, tuning=True),
+    Parameter("tile_k", "depth of a slice", 32, 8, 128, step=8, tuning=True),
+    Parameter("blocks_per_sm", "blocks on an SM at once", 1, 1, 8, step=1, tuning=True),
 )
 """How a kernel cuts its product into blocks."""
 

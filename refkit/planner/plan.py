@@ -105,13 +105,13 @@ def plan(
     sheet = sheets()[operator]
     inputs: dict[str, Any] = {}
     for each in sheet.parameters:
-        default = each.default if each.tuning else 0 if each.optional or each.unit == "flag" else None
+        default = each.default if each.tuning else 0 if each.lowest == 0 else None
         value = sizes.get(each.name, default)
         if value is None:
             raise ValueError(f"{operator}: {each.name} ({each.label}) is missing")
-        lowest = 0 if default == 0 else min(each.low, 1)
-        if value < lowest or (each.unit == "flag" and value > 1):
-            raise ValueError(f"{operator}: {each.name}={value}; expected at least {lowest}")
+        if value < each.lowest or (each.unit == "flag" and value > 1):
+            expected = "0 or 1" if each.unit == "flag" else f"at least {each.lowest}"
+            raise ValueError(f"{operator}: {each.name}={value}; expected {expected}")
         inputs[each.name] = value
     unknown = sorted(set(sizes) - set(inputs))
     if unknown:

@@ -17,8 +17,9 @@ from refkit.planner.units import SCALES, SUFFIXES, show
 
 @dataclass(frozen=True)
 class Parameter:
-    """An input of a sheet: T, the width of a tile, ... low and high are the ends of the page's slider; above `high` any
-    value is taken all the same. unit: as in `units.show`. A `flag` is 0 or 1."""
+    """An input of a sheet: T, the width of a tile, ... low and high are the ends of the page's slider, step its step or
+    0 where it is logarithmic; above `high` any value is taken all the same. unit: as in `units.show`; a `flag` is 0
+    or 1."""
 
     name: str
     label: str
@@ -26,10 +27,16 @@ class Parameter:
     low: int
     high: int
     unit: str = "count"
+    step: int = 0
     tuning: bool = False
     """True for what describes the kernel and not the layer: tiles, blocks per SM."""
     optional: bool = False
     """True for what the command line may leave out: it is 0 then."""
+
+    @property
+    def lowest(self) -> int:
+        """The least value that makes sense: 0 where nothing is a choice, else 1."""
+        return 0 if self.optional or self.low == 0 else 1
 
 
 MACHINE = {
@@ -52,7 +59,7 @@ MACHINE = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A number and its formula. note: what the formula takes for granted, in a sentence. step: on the way to others, and
+    """A number and its formula. note: what the formula takes for granted, in a sentence. step: on the way to others,
     shown only to those who want to see the way."""
 
     name: str
@@ -90,8 +97,8 @@ class Group:
 
 TABLES = {
     "gemms": "Matrix products",
-    "totals": "In all",
     "ways": "Ways to do it",
+    "totals": "In all",
     "blocks": "One multiprocessor",
     "ledger": "Save or recompute",
 }

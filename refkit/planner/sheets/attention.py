@@ -105,10 +105,10 @@ SHEET = Sheet(
         Parameter("B", "sequences B", 4, 1, 1024),
         Parameter("H", "heads H", 32, 1, 256),
         Parameter("L", "length L", 4096, 1, 2**20),
-        Parameter("D", "head width D", 128, 8, 512),
+        Parameter("D", "head width D", 128, 8, 512, step=8),
         Parameter("causal", "causal", 0, 0, 1, "flag"),
-        Parameter("tile_q", "queries of a block", 128, 16, 256, tuning=True),
-        Parameter("blocks_per_sm", "blocks on an SM at once", 1, 1, 8, tuning=True),
+        Parameter("tile_q", "queries of a block", 128, 16, 256, step=16, tuning=True),
+        Parameter("blocks_per_sm", "blocks on an SM at once", 1, 1, 8, step=1, tuning=True),
     ),
     (
         _SIZES,

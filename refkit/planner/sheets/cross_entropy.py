@@ -128,8 +128,8 @@ SHEET = Sheet(
     ),
     (
         "The logits are {sizes.logits} ({sizes.logits_float32} in float32), {sizes.share} of the device's memory.",
-        "With a stored log-softmax {unfused.memory} are alive at once; fused and in place, {fused.memory}; the traffic is"
-        " {unfused.bytes} against {fused.bytes}, or {unfused.time} against {fused.time}.",
+        "With a stored log-softmax {unfused.memory} are alive at once; fused and in place, {fused.memory}; the traffic"
+        " is {unfused.bytes} against {fused.bytes}, or {unfused.time} against {fused.time}.",
         "In chunks of {chunk} classes {chunked.memory} are enough, for {chunked.extra_flops} more.",
         "Making logits again is cheaper than keeping them for heads narrower than {sizes.breakeven}.",
     ),

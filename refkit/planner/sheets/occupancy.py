@@ -7,9 +7,9 @@ SHEET = Sheet(
     "Occupancy",
     "how many blocks one multiprocessor holds at once, and what allows no more",
     (
-        Parameter("registers", "registers per thread", 128, 16, 255),
-        Parameter("threads", "threads per block", 256, 32, 1024),
-        Parameter("shared_bytes", "shared memory per block", 0, 0, 232_448, "B"),
+        Parameter("registers", "registers per thread", 128, 16, 255, step=1),
+        Parameter("threads", "threads per block", 256, 32, 1024, step=32),
+        Parameter("shared_bytes", "shared memory per block", 0, 0, 232_448, "B", step=1024),
     ),
     (
         Group(
