@@ -1,17 +1,16 @@
 """Adds the sanitizers' calls to the text of a kernel in SSA form: before each access, and beside each local array.
 
-Memory that is provably the thread's own (its stack) is left alone. A local array gets a shadow of the same type, and is
-indexed
-by the same instructions, so that LLVM can keep both in registers once the loops around them are unrolled.
+Memory that is provably the thread's own (its stack) is left alone, except for local arrays (`local_arrays`).
 """
 
 import re
-from collections.abc import Callable
 
 from .debug_lines import Lines
 from .faults import Unsupported
+from .local_arrays import Shadows
+from .pointers import NAME as _NAME
+from .pointers import Pointers
 
-_NAME = r'(?:"[^"]*"|[-\w$.]+)'
 _LOAD = re.compile(
     rf"^\s+%({_NAME}) = load (?:atomic )?(?:volatile )?(?P<type>\{{[^}}]*\}}|[^,]+), ptr (?P<pointer>[%@]{_NAME})"
 )
@@ -32,19 +31,10 @@ _ACCESSES = (
     (_CMPXCHG, "atomic"),
     (_ATOMIC_CALL, "atomic"),
 )
-_ALLOCA = re.compile(
-    rf"^\s+%(?P<name>{_NAME}) = alloca (?P<type>\[.*\]|\{{.*\}}|\S+?)(?:, align \d+)?(?:, !dbg ![0-9]+)?$"
-)
-_ADDRESS = re.compile(
-    rf"^\s+%(?P<name>{_NAME}) = (?:getelementptr|bitcast|addrspacecast|select|phi|freeze)\b(?P<rest>.*)$"
-)
-_POINTER = re.compile(rf"ptr (?P<pointer>%{_NAME})")
 _BOUNDS = re.compile(
     r"^(?P<head>\s+call void @rk\.bounds\(ptr %rk\.thread, i32 \d+, )ptr (?:\w+ )*"
     rf"(?P<pointer>[%@]{_NAME})(?P<tail>,.*)$"
 )
-_FILL = re.compile(rf"@llvm\.memset\.[\w.]+\(ptr (?:[\w() ]+ )?(?P<pointer>%{_NAME}),")
-
 _BYTES = {
     "i1": 1,
     "i8": 1,
@@ -58,8 +48,6 @@ _BYTES = {
     "ptr": 8,
     "i128": 16,
 }
-
-Size = Callable[[str], int]
 
 
 def instrument(text: str, sites: list[tuple[str, int]], default_file: str) -> str:
@@ -91,62 +79,24 @@ def access(line: str) -> tuple[str, str, str] | None:
     return None
 
 
-class Pointers:
-    """Where the pointers of one function come from."""
-
-    def __init__(self, body: list[str]) -> None:
-        self.allocas: dict[str, str] = {}
-        self.sources: dict[str, set[str]] = {}
-        for line in body:
-            if match := _ALLOCA.match(line):
-                self.allocas["%" + match["name"]] = match["type"]
-            elif match := _ADDRESS.match(line):
-                self.sources["%" + match["name"]] = set(_POINTER.findall(match["rest"])) | set(
-                    re.findall(rf"\[ (%{_NAME}), ", match["rest"]) if " phi ptr" in line else []
-                )
-
-    def roots(self, pointer: str) -> set[str]:
-        """The pointers that a pointer is computed from, back to where they enter the function."""
-        found, pending, seen = set(), [pointer], set()
-        while pending:
-            name = pending.pop()
-            if name in seen:
-                continue
-            seen.add(name)
-            sources = self.sources.get(name)
-            if sources:
-                pending.extend(sources)
-            else:
-                found.add(name)
-        return found
-
-
-class _Function(Pointers):
+class _Function:
     """One function and its instrumented lines."""
 
     def __init__(self, body: list[str], lines: Lines, sites: list[tuple[str, int]]) -> None:
-        super().__init__(body)
         self.body, self.lines, self.sites = body, lines, sites
-        self.arrays = {name for name, kind in self.allocas.items() if kind.startswith("[")}
-        self.shadowed: set[str] = set()
+        self.pointers = Pointers(body)
+        self.shadows = Shadows(body, self.pointers, lambda line: (access(line) or ("", "", ""))[2])
 
     def instrumented(self) -> list[str]:
         out: list[str] = []
         for line in self.body:
-            match = _ALLOCA.match(line)
-            if match and "%" + match["name"] in self.arrays:
-                out += [line, *self._shadow_array("%" + match["name"], match["type"])]
-                continue
             if match := _BOUNDS.match(line):
                 # the address of a local array must not escape: LLVM could no longer keep it in registers
-                if self.roots(match["pointer"]) & set(self.allocas):
+                if self.pointers.roots(match["pointer"]) & set(self.pointers.allocas):
                     line = f"{match['head']}ptr null{match['tail']}"
                 out.append(line)
                 continue
-            out += self._before(line)
-            out.append(line)
-            if shadow := self._shadow_address(line):
-                out.append(shadow)
+            out += [*self._before(line), line, *self.shadows.beside(line)]
         return out
 
     def _before(self, line: str) -> list[str]:
@@ -157,9 +107,9 @@ class _Function(Pointers):
     def _check(self, line: str, operation: str, kind: str, pointer: str) -> list[str]:
         if pointer.startswith("@"):
             return []  # constants and the environment: no kernel writes them
-        roots = self.roots(pointer)
-        if roots and roots <= set(self.allocas):
-            return self._check_local(line, operation, kind, pointer, roots)
+        roots = self.pointers.roots(pointer)
+        if roots and roots <= set(self.pointers.allocas):
+            return self._check_local(line, operation, kind, pointer)
         size = size_of(kind)
         address = f"%rk.address.{len(self.sites)}"
         site = self._site(line)
@@ -172,48 +122,20 @@ class _Function(Pointers):
         self.sites.append(self.lines.location(line))
         return len(self.sites) - 1
 
-    def _check_local(self, line: str, operation: str, kind: str, pointer: str, roots: set[str]) -> list[str]:
-        if not roots <= self.arrays or not self._has_shadow(pointer):
+    def _check_local(self, line: str, operation: str, kind: str, pointer: str) -> list[str]:
+        shadow = self.shadows.of(pointer)
+        if not shadow:
             return []
-        if kind.startswith("["):
-            return []  # Numba's own zero fill of the whole array: not a write of the kernel's
-        shadow = _shadow_name(pointer)
         if operation == "write":
-            return [f"  store i8 1, ptr {shadow}"]
+            whole = kind[0] in "[<{"
+            written = f"<{size_of(kind)} x i8> splat (i8 1)" if whole else "i8 1"
+            return [f"  store {written}, ptr {shadow}, align 1"]
         site = self._site(line)
         flag = f"%rk.written.{site}"
         return [
             f"  {flag} = load i8, ptr {shadow}",
             f"  call void @rk.local_read(ptr %rk.thread, i32 {site}, i8 {flag})",
         ]
-
-    def _has_shadow(self, pointer: str) -> bool:
-        return pointer in self.arrays or pointer in self.shadowed
-
-    def _shadow_array(self, name: str, kind: str) -> list[str]:
-        return [
-            f"  {_shadow_name(name)} = alloca {kind}, align 16",
-            f"  store {kind} zeroinitializer, ptr {_shadow_name(name)}",
-        ]
-
-    def _shadow_address(self, line: str) -> str | None:
-        """The same address computation on the shadow, for one that starts at a local array."""
-        match = _ADDRESS.match(line)
-        if not match or " getelementptr " not in line:
-            return None
-        pointers = _POINTER.findall(match["rest"])
-        if len(pointers) != 1 or not self._has_shadow(pointers[0]):
-            return None
-        name = "%" + match["name"]
-        self.shadowed.add(name)
-        rest = re.sub(
-            r", !dbg ![0-9]+", "", match["rest"].replace(f"ptr {pointers[0]}", f"ptr {_shadow_name(pointers[0])}")
-        )
-        return f"  {_shadow_name(name)} = getelementptr{rest}"
-
-
-def _shadow_name(pointer: str) -> str:
-    return '%"rk.shadow.' + pointer[1:].strip('"') + '"'
 
 
 def size_of(kind: str) -> int:

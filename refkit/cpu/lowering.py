@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import binding as llvm
 
-from . import engine, frontend, instrument, polls, recursion, translate, unrolling
+from . import engine, frontend, instrument, local_arrays, polls, recursion, translate, unrolling
 from .faults import Unsupported
 from .memory_model import instrumentation as tracing
 
@@ -28,6 +28,7 @@ _PASSES = (
     "instruction_combine",
     "simplify_cfg",
 )
+_AFTER_INLINING = ("sroa", "instruction_combine", "simplify_cfg", "loop_simplify")
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ def _with_polls(
     passes.run(module, builder)
     text = str(module)
     if watched:
+        if receivers := local_arrays.receivers(text):
+            text = _inlined(module, receivers, builder)
         text = instrument.instrument(text, translation.sites, file)
     if accesses is not None:
         text = tracing.instrument(tracing.without_definitions(text), accesses, file, translation.sites)
@@ -124,3 +127,16 @@ def _with_polls(
     text, spins = polls.insert_polls(text, translation.sites, file)
     text = "\n".join(line for line in text.splitlines() if not line.startswith("declare") or "@llvm." in line)
     return unrolling.unroll_local_arrays(translate.without_metadata(text)), spins, recursive
+
+
+def _inlined(module: llvm.ModuleRef, names: set[str], builder: llvm.PassBuilder) -> str:
+    """The text of a module after the functions named have become part of their callers."""
+    for function in module.functions:
+        if function.name in names:
+            function.add_function_attribute("alwaysinline")
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    for name in _AFTER_INLINING:
+        getattr(passes, f"add_{name}_pass")()
+    passes.run(module, builder)
+    return str(module)

@@ -12,7 +12,8 @@ from typing import Any
 
 from ..control_flow import LABEL, Function, Loop, parts
 from ..debug_lines import Lines
-from ..instrument import Pointers, access, size_of
+from ..instrument import access, size_of
+from ..pointers import Pointers
 
 _FACTOR = 0x9E3779B97F4A7C15 - (1 << 64)  # odd, so that turns of different loops do not cancel
 _PHI = re.compile(r" = phi ")
@@ -38,7 +39,7 @@ _OWN = ", !rk.own !{}"
 does instead."""
 _MEMORY = re.compile(r"^(\s+(?:%\S+ = )?(?:load|store|atomicrmw|cmpxchg) .*?)\s*$", re.MULTILINE)
 _TOUCH = re.compile(
-    r"^\s+(?:tail )?call void @rk\.touch\.(?P<access>\w+)"
+    r"^\s+(?:tail )?call void @rk\.touch\.(?:shared_)?(?P<access>\w+)"
     r"\(ptr [^,]*, i32 (?P<site>\d+), ptr (?:\w+ )*(?P<pointer>%(?:\"[^\"]*\"|[-\w$.]+)), i64 (?P<size>\d+)\)"
 )
 _COPY = re.compile(
