@@ -99,17 +99,14 @@ def _loop(node: ast.expr) -> tuple[str, ast.expr, ast.expr, ast.expr]:
     return loop.target.id, low, high, node.elt
 
 
-_ALLOWED = (
-    ast.BinOp,
-    ast.UnaryOp,
-    ast.Compare,
-    ast.BoolOp,
-    ast.IfExp,
-    ast.operator,
-    ast.unaryop,
-    ast.cmpop,
-    ast.boolop,
-)
+_OPERATIONS = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp)
+
+
+def _is_operation(node: ast.AST) -> bool:
+    """Whether `node` is an operation that formulas may hold; a comparison has two sides."""
+    kinds = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr)]
+    known = all(type(kind) in _OPERATORS or isinstance(kind, ast.USub) for kind in kinds)
+    return isinstance(node, _OPERATIONS) and known and not (isinstance(node, ast.Compare) and len(node.ops) > 1)
 
 
 def _collect(node: ast.AST, bound: frozenset[str], names: list[str], source: str) -> None:
@@ -126,9 +123,10 @@ def _collect(node: ast.AST, bound: frozenset[str], names: list[str], source: str
         _collect(low, bound, names, source)
         _collect(high, bound, names, source)
         _collect(value, bound | {variable}, names, source)
-    elif isinstance(node, _ALLOWED):
+    elif _is_operation(node):
         for child in ast.iter_child_nodes(node):
-            _collect(child, bound, names, source)
+            if isinstance(child, ast.expr):
+                _collect(child, bound, names, source)
     elif not (isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str))):
         raise ValueError(f"formula {source!r}: {ast.unparse(node)!r} is not part of the language of formulas")
 

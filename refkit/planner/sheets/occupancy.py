@@ -51,8 +51,8 @@ SHEET = Sheet(
                     "limit",
                     "limited by",
                     "text",
-                    "'registers' if by_registers == blocks else 'shared memory' if by_shared == blocks"
-                    " else 'warps' if by_warps == blocks else 'blocks'",
+                    "'registers' if by_registers == blocks else 'warps' if by_warps == blocks"
+                    " else 'blocks' if sm_blocks == blocks else 'shared memory'",
                     "the first of those that allow no more",
                 ),
                 figure("occupancy", "occupancy", "fraction", "blocks * warps / sm_warps"),
