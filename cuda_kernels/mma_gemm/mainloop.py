@@ -63,7 +63,9 @@ def stage_copy(kind: MmaFormat, tiles: MmaTiles, operands: Operands, parts: int)
         place = shared + uint64(stage * stage_bytes)
         rows, columns = int32(a.shape[0] - first_row), int32(b.shape[1] - first_column)
         depth = int32(k_end - k)
-        at_a, at_b = ptx.global_address(a, (first_row, k)), ptx.global_address(b, (k, first_column))
+        # Past the end nothing is read, but an address is taken: of an element that there is.
+        inside = k if exact else min(k, int32(a.shape[1] - 1))
+        at_a, at_b = ptx.global_address(a, (first_row, inside)), ptx.global_address(b, (inside, first_column))
         if a_along_k:
             copy_a(part, place, at_a, int64(a.strides[0]), rows, depth)
         else:
