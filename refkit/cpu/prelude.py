@@ -222,7 +222,11 @@ def definitions(
     for scope, device in (("cta", 0), ("gl", 1), ("sys", 1)):
         note = f"  call void @rk.fence(ptr %thread, i32 {device})\n" if watched else ""
         parts.append(_FENCE.format(scope=scope, note=note))
-    parts.extend(_touch(access, watched) for access in ("read", "write", "atomic"))
+    parts.extend(
+        _touch(access, number, shared, watched)
+        for number, access in enumerate(("read", "write", "atomic"))
+        for shared in (False, True)
+    )
     if watched:
         parts.append(_WATCH)
     parts.append("!0 = !{}\n!1 = !{i64 128}\n")
@@ -231,16 +235,19 @@ def definitions(
     return "".join(parts)
 
 
-def _touch(access: str, watched: bool) -> str:
-    """The definition of `rk.touch.<access>`: inline assembly says which memory it reads or writes."""
+def _touch(access: str, number: int, shared: bool, watched: bool) -> str:
+    """The definition of `rk.touch.<access>` or `rk.touch.shared_<access>`: inline assembly says which memory it reads
+    or writes."""
     note = (
-        f"  %a = ptrtoint ptr %address to i64\n  call void @rk.{access}(ptr %thread, i32 %site, i64 %a, i64 %size)\n"
+        "  %a = ptrtoint ptr %address to i64\n"
+        f"  call void @rk.within(ptr %thread, i32 %site, i64 %a, i64 %size, i32 {number}, i32 {int(shared)})\n"
+        f"  call void @rk.{access}(ptr %thread, i32 %site, i64 %a, i64 %size)\n"
         if watched
         else ""
     )
     return (
-        f"define linkonce_odr void @rk.touch.{access}(ptr %thread, i32 %site, ptr %address, i64 %size) "
-        "alwaysinline {\n"
+        f"define linkonce_odr void @rk.touch.{'shared_' * shared}{access}"
+        "(ptr %thread, i32 %site, ptr %address, i64 %size) alwaysinline {\n"
         f"{note}  ret void\n}}\n"
     )
 

@@ -13,6 +13,7 @@ from .packing import unlinear
 from .runtime import layout
 from .runtime import shadow_layout as shadow
 from .settings import Settings
+from .translate import SharedArray
 
 _FLAGS = {
     "race": shadow.WATCH_RACE,
@@ -27,6 +28,7 @@ _PROBLEMS = {
     shadow.OUT_OF_BOUNDS: ("memory", "out-of-bounds"),
     shadow.NEGATIVE_INDEX: ("memory", "negative-index"),
     shadow.MISALIGNED: ("memory", "misaligned"),
+    shadow.PAST_END: ("memory", "out-of-bounds"),
     shadow.UNINITIALIZED_GLOBAL: ("uninitialized", "global"),
     shadow.UNINITIALIZED_SHARED: ("uninitialized", "shared"),
     shadow.UNINITIALIZED_LOCAL: ("uninitialized", "local"),
@@ -34,6 +36,7 @@ _PROBLEMS = {
     shadow.EXITED_THREADS: ("barrier", "exited-threads"),
     shadow.READS_ABSENT_LANE: ("barrier", "reads-absent-lane"),
 }
+_OF_AN_INDEX = (shadow.OUT_OF_BOUNDS, shadow.NEGATIVE_INDEX)
 _ACCESSES = {shadow.READ: "read", shadow.WRITE: "write", shadow.ATOMIC: "atomic", shadow.OPERATION: "operation"}
 _MADE = re.compile(r"(\w+)\s*=\s*(?:\w+\.)*(?:shared|local)\.array")
 
@@ -58,6 +61,8 @@ class Watch:
         self._sync = np.zeros(shadow.SYNC_CAPACITY * 2, np.int64)
         self._stack = np.zeros(shadow.STACK_CAPACITY, np.int64)
         self._regions, self._shadows = self._make_regions()
+        self._extents = self._argument_extents()
+        self._shared_extents = np.zeros((0, shadow.EXTENT_WORDS), np.int64)
         self._block = np.zeros(shadow.SANITIZER_WORDS, np.int64)
         self._shared_shadow: np.ndarray | None = None
 
@@ -86,6 +91,15 @@ class Watch:
             shadows.append((owner, cells, shift))
         return regions, shadows
 
+    def _argument_extents(self) -> np.ndarray:
+        """From where to where each argument that has elements lies in memory, int64."""
+        found = []
+        for _, array in self.arrays:
+            base = array.host.ctypes.data
+            before, after = memory.extent(array.host.shape, array.host.strides, array.host.itemsize)
+            found.append((base - before, base + after))
+        return np.array(found, np.int64).reshape(-1, shadow.EXTENT_WORDS)
+
     def attach(self, worker_memory: Any, shared_bytes: int) -> None:
         """Puts the tables into a worker's control blocks."""
         block = self._block
@@ -97,6 +111,13 @@ class Watch:
         block[shadow.SANITIZER_RELEASES] = self._releases.ctypes.data
         block[shadow.SANITIZER_SYNC] = self._sync.ctypes.data
         block[shadow.SANITIZER_STACK] = self._stack.ctypes.data
+        self._shared_bytes = shared_bytes
+        spans = [self._shared_span(array) for array in self.kernel.shared_arrays]
+        self._shared_extents = np.array(spans, np.int64).reshape(-1, shadow.EXTENT_WORDS)
+        block[shadow.SANITIZER_EXTENTS] = self._extents.ctypes.data
+        block[shadow.SANITIZER_EXTENT_COUNT] = len(self._extents)
+        block[shadow.SANITIZER_SHARED_EXTENTS] = self._shared_extents.ctypes.data
+        block[shadow.SANITIZER_SHARED_EXTENT_COUNT] = len(self._shared_extents)
         shift = self.kernel.shared_cell.bit_length() - 1
         cells = -(-shared_bytes >> shift) + 2
         block[shadow.SANITIZER_SHARED_SHIFT] = shift
@@ -109,7 +130,12 @@ class Watch:
         worker_memory.watch_threads()
         worker_memory.worker[layout.WORKER_SANITIZER] = block.ctypes.data
         self._shared_base = worker_memory.blocks[:, layout.BLOCK_SHARED].copy()
-        self._shared_bytes = shared_bytes
+
+    def _shared_span(self, array: SharedArray) -> tuple[int, int]:
+        """First and end byte of a shared array within a block's shared memory."""
+        if array.offset >= 0:
+            return array.offset, array.offset + array.size
+        return -(-self.kernel.shared_bytes // 16) * 16, self._shared_bytes
 
     def finish(self, worker: Any, launch_block: np.ndarray) -> None:
         """Notes what the launch has written, and raises `SanitizerFault` where something was found."""
@@ -158,7 +184,7 @@ class Watch:
             other_block, other_thread = self._who(int(row[shadow.FINDING_OTHER_WHO]))
             other_access = _ACCESSES[int(row[shadow.FINDING_OTHER_ACCESS])]
             other = Side(other_access, other_file, other_line, other_block, other_thread)
-        if sanitizer == "memory" and problem != "misaligned":
+        if int(row[shadow.FINDING_PROBLEM]) in _OF_AN_INDEX:
             access = "index"
         message = self._message(sanitizer, problem, access, address, row, block, thread, other)
         return Finding(sanitizer, problem, message, self.kernel.name, file, line, block, thread, access, address, other)
@@ -178,6 +204,11 @@ class Watch:
         detail, limit = int(row[shadow.FINDING_DETAIL]), int(row[shadow.FINDING_LIMIT])
         if sanitizer == "race":
             return f"race on {address}: {access} by {who} and {other.access} by {_side(other)} at line {other.line}"
+        if int(row[shadow.FINDING_PROBLEM]) == shadow.PAST_END:
+            access = f"{access} of {detail} bytes at {address}"
+            if limit == 0:
+                return f"{access} lies in no shared array ({who})"
+            return f"{access} begins in the array and ends {detail - limit} bytes past it ({who})"
         if problem == "out-of-bounds":
             axis = int(row[shadow.FINDING_ACCESS])
             return f"index {detail} is outside axis {axis} of {address}, which has {limit} elements ({who})"
@@ -196,7 +227,7 @@ class Watch:
 
     def _address(self, address: int, problem: str, row: np.ndarray, file: str, line: int) -> str | None:
         """`array[index]` of an address, or of the array alone where only an index is at fault."""
-        whole = problem in ("out-of-bounds", "negative-index")
+        whole = int(row[shadow.FINDING_PROBLEM]) in _OF_AN_INDEX
         if problem in ("divergent-barrier", "exited-threads", "reads-absent-lane"):
             return None
         if problem == "local" or (whole and address == 0):
@@ -214,11 +245,9 @@ class Watch:
         return f"address {address:#x}"
 
     def _shared_name(self, offset: int, whole: bool) -> str:
-        static = -(-self.kernel.shared_bytes // 16) * 16
         for array in self.kernel.shared_arrays:
-            start = static if array.offset < 0 else array.offset
-            size = self._shared_bytes - static if array.offset < 0 else array.size
-            if start <= offset < start + max(size, 1):
+            start, end = self._shared_span(array)
+            if start <= offset < max(end, start + 1):
                 made = _MADE.search(linecache.getline(array.file, array.line))
                 name = f"shared {made.group(1) if made else 'array'}"
                 return name if whole else f"{name}[{(offset - start) // array.element}]"

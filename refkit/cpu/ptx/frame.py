@@ -74,9 +74,12 @@ class Frame:
             function = ir.Function(self.b.module, ir.FunctionType(result, [v.type for v in values]), name)
         return self.b.call(function, values)
 
-    def touch(self, access: str, address: ir.Value, size: int) -> None:
-        """Tells the sanitizers of an access ("read", "write" or "atomic") of `size` bytes."""
-        self.device_call(f"rk.touch.{access}", VOID, self.site, address, constant(I64, size))
+    def touch(self, access: str, address: ir.Value, size: int, *, shared: bool = False) -> None:
+        """Tells the sanitizers of an access ("read", "write" or "atomic") of `size` bytes.
+
+        shared: the instruction reaches shared memory only.
+        """
+        self.device_call(f"rk.touch.{'shared_' * shared}{access}", VOID, self.site, address, constant(I64, size))
 
     def collective(
         self, library: Library, handler: str, inputs: Sequence[ir.Value], results: Sequence[ir.Type]

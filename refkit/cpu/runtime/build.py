@@ -12,7 +12,7 @@ from numba.cuda import types
 from .. import cache, engine, frontend
 from ..fibers import ASSEMBLY as FIBER_ASSEMBLY
 from ..fibers import module_assembly
-from . import device, happens_before, reshape, scheduler, shadow, trace
+from . import device, extents, happens_before, reshape, scheduler, shadow, trace
 from .primitives import words_type
 
 _i32, _i64 = types.int32, types.int64
@@ -54,6 +54,7 @@ WATCH_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.read", shadow.read, types.void, (_i32, _i64, _i64)),
     ("rk.write", shadow.write, types.void, (_i32, _i64, _i64)),
     ("rk.atomic", shadow.atomic, types.void, (_i32, _i64, _i64)),
+    ("rk.within", extents.within, types.void, (_i32, _i64, _i64, _i32, _i32)),
     ("rk.bounds.at", shadow.bounds, types.void, (_i32, _i64, _i64, _i64, _i32)),
     ("rk.local_read.at", shadow.local_read, types.void, (_i32, _i32)),
     ("rk.fence", happens_before.fence, types.void, (_i32,)),

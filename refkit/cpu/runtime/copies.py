@@ -11,6 +11,7 @@ copy under way.
 
 from numba import cuda
 
+from .extents import check_extent
 from .findings import sanitizer_of
 from .layout import (
     BLOCK_SHADOW,
@@ -110,6 +111,9 @@ def start_copy(thread, site, destination, source, size, read):
     record[COPY_SITE] = site
     queue[QUEUE_COUNT] += 1
     if words(thread[THREAD_WORKER])[WORKER_SANITIZER] != 0:
+        if record[COPY_READ] > 0:
+            check_extent(thread, site, source, record[COPY_READ], READ, False)
+        check_extent(thread, site, destination, size, WRITE, True)
         note_accesses(thread, record)
         forget_written(thread, destination, size)
     fill_bytes(destination, SHARED_FILL, size)

@@ -16,7 +16,11 @@ SANITIZER_STACK = 11  # address of the search's stack
 SANITIZER_GAVE_UP = 12  # a table is full: what atomics order is no longer known, and not reported
 SANITIZER_SHARED_CELL_BYTES = 13  # size of one block's shared shadow
 SANITIZER_PREEMPT = 14  # a thread gives way before one access in so many, at random; 0: never
-SANITIZER_WORDS = 16
+SANITIZER_EXTENTS = 15  # address of the table of the arguments' extents
+SANITIZER_EXTENT_COUNT = 16
+SANITIZER_SHARED_EXTENTS = 17  # the same for shared arrays, from the start of a block's shared memory
+SANITIZER_SHARED_EXTENT_COUNT = 18
+SANITIZER_WORDS = 19
 
 WATCH_RACE = 1
 WATCH_MEMORY = 2
@@ -52,6 +56,11 @@ REGION_SHADOW = 3
 REGION_WRITTEN = 4  # 1: all of it counts as written
 REGION_WORDS = 5
 
+# --- extent of an array: from its lowest element to the end of its highest ------------------------------------------
+EXTENT_BASE = 0
+EXTENT_END = 1
+EXTENT_WORDS = 2
+
 # --- what the sanitizers keep per thread: 32 clocks, one per lane of its warp, and ----------------------------------
 FENCED_KNOWLEDGE = 32  # the newest release that the thread had seen at its last fence: what its own releases pass on
 DEVICE_FENCES = 33  # fences up to the last one of device scope
@@ -82,8 +91,8 @@ FINDING_WHO = 2
 FINDING_ADDRESS = 3
 FINDING_OTHER_WHO = 4
 FINDING_OTHER_SITE = 5
-FINDING_DETAIL = 6  # bounds: the index; barriers: how many threads; warp operations: the mask
-FINDING_LIMIT = 7  # bounds: the length of the axis
+FINDING_DETAIL = 6  # bounds: the index; past the end: bytes; barriers: how many threads; warp operations: the mask
+FINDING_LIMIT = 7  # bounds: the length of the axis; past the end: how many bytes lie in the array
 FINDING_ACCESS = 8
 FINDING_OTHER_ACCESS = 9
 FINDING_WORDS = 12
@@ -108,3 +117,4 @@ EXITED_THREADS = 11
 NOT_IN_OWN_MASK = 12
 MASK_DISAGREES = 13
 READS_ABSENT_LANE = 14
+PAST_END = 15

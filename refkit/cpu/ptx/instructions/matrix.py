@@ -75,4 +75,4 @@ def _touch_rows(frame: Frame, access: str, address: ir.Value, matrices: int) -> 
     b = frame.b
     lane = b.zext(frame.device_call("rk.lane", I32), I64)
     with b.if_then(b.icmp_unsigned("<", lane, constant(I64, 8 * matrices))):
-        frame.touch(access, address, _ROW_BYTES)
+        frame.touch(access, address, _ROW_BYTES, shared=True)

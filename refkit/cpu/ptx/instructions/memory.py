@@ -33,6 +33,10 @@ def _order(instruction: Instruction) -> str | None:
     return next((_ORDERS[part] for part in instruction.parts if part in _ORDERS), None)
 
 
+def _is_shared(instruction: Instruction) -> bool:
+    return any(part.startswith("shared") for part in instruction.parts)
+
+
 def _guarded(frame: Frame, effect: Callable[[], None]) -> None:
     """Runs the emitter of a side effect under the instruction's predicate."""
     with frame.b.if_then(frame.predicate) if frame.predicate is not None else nullcontext():
@@ -50,7 +54,7 @@ def _load(frame: Frame, instruction: Instruction) -> None:
     order = _order(instruction)
     target = instruction.operands[0]
     targets = split(target[1:-1]) if target.startswith("{") else [target]
-    frame.touch("atomic" if order else "read", address, len(targets) * _bytes(type_))
+    frame.touch("atomic" if order else "read", address, len(targets) * _bytes(type_), shared=_is_shared(instruction))
     for i, register_ in enumerate(targets):
         place = b.gep(address, [constant(I32, i)], source_etype=type_)
         if order:
@@ -73,7 +77,8 @@ def _store(frame: Frame, instruction: Instruction) -> None:
     def effect() -> None:
         address = frame.address(instruction.operands[0])
         sources = split(source[1:-1]) if source.startswith("{") else [source]
-        frame.touch("atomic" if order else "write", address, len(sources) * _bytes(type_))
+        size, shared = len(sources) * _bytes(type_), _is_shared(instruction)
+        frame.touch("atomic" if order else "write", address, size, shared=shared)
         for i, operand in enumerate(sources):
             place = b.gep(address, [constant(I32, i)], source_etype=type_)
             value = frame.read(operand, type_)
@@ -107,7 +112,7 @@ def _atomic(frame: Frame, instruction: Instruction, address: str, operands: tupl
     type_ = ptx_type(name)
     order = _order(instruction) or "monotonic"
     place = frame.address(address)
-    frame.touch("atomic", place, _bytes(type_))
+    frame.touch("atomic", place, _bytes(type_), shared=_is_shared(instruction))
     if operation == "cas":
         expected, new = (frame.read(o, type_) for o in operands)
         weaker = {"acq_rel": "acquire", "release": "monotonic"}.get(order, order)
