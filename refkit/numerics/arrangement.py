@@ -35,6 +35,8 @@ def model_of(*operands: Any) -> RoundingModel:
 
 # Functions that only move elements: the first argument is the array
 
+_REPEATING = (np.broadcast_to, np.repeat, np.tile, np.take, np.take_along_axis, np.resize)
+
 _function: Any
 for _function in (
     np.reshape, np.ravel, np.moveaxis, np.rollaxis, np.broadcast_to, np.expand_dims,
@@ -47,7 +49,8 @@ for _function in (
         if not isinstance(a, Tracked) or any(isinstance(x, Tracked) for x in (*args, *kwargs.values())):
             raise CannotTrack(f"np.{_function.__name__} with a tracked array as a parameter cannot be followed")
         kwargs.pop("out", None)
-        return a.rearranged(lambda part: np.asarray(_function(part, *args, **kwargs)))
+        repeats = _function in _REPEATING
+        return a.rearranged(lambda part: np.asarray(_function(part, *args, **kwargs)), repeats)
 
     FUNCTIONS[_function] = _move
 FUNCTIONS[np.transpose] = lambda a, axes=None: a.transpose() if axes is None else a.transpose(axes)

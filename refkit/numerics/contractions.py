@@ -197,6 +197,6 @@ def _arranged(
 ) -> Tracked:
     order = batch + rows + columns
     moved = a.transpose([labels.index(c) for c in order])
-    full = moved.rearranged(lambda part: np.broadcast_to(part, [size[c] for c in order]))
+    full = moved.rearranged(lambda part: np.broadcast_to(part, [size[c] for c in order]), repeats=True)
     shape = [size[c] for c in batch] + [math.prod(size[c] for c in group) for group in (rows, columns)]
     return full.reshape(shape)

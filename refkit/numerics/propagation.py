@@ -9,11 +9,13 @@ their signs. So the error of the mean cancels in a sum of x - mean, and counts i
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from refkit.numerics.rounding import RoundingModel
-from refkit.numerics.tracked import Shared, Tracked
+from refkit.numerics.sharing import Key, Shared, key, numbered
+from refkit.numerics.tracked import Tracked
 
 Array = np.ndarray
 MOST_SHARED = 8
@@ -38,31 +40,50 @@ def broadcast_axes(shape: tuple[int, ...], result: tuple[int, ...]) -> frozenset
     )
 
 
-def inherit(variance: Array, *operands: tuple[Tracked, Array | float]) -> dict[object, Shared]:
+def inherit(variance: Array, *operands: tuple[Tracked, Array | float]) -> dict[Key, Shared]:
     """Add the independent errors of the operands to `variance`, in place, and return the shared ones of the result.
 
     Each operand comes with its slope, the derivative of the result by it; `variance` has the shape of the result.
     """
-    shared: dict[object, Shared] = {}
+    shared: dict[Key, Shared] = {}
     for operand, slope in operands:
         repeated = broadcast_axes(operand.shape, variance.shape)
         if operand.independent is not None:
             if repeated:
-                _join(shared, operand.token, slope * np.sqrt(operand.independent), repeated)
+                groups = numbered(operand.shape)
+                own = Shared(slope * np.sqrt(operand.independent), repeated, groups)
+                _join(shared, key(operand.token, groups), own)
             else:
                 variance += slope * slope * operand.independent
-        for token, part in operand.shared.items():
-            _join(shared, token, slope * part.deviation, part.axes | repeated)
+        for name, part in operand.shared.items():
+            _join(shared, name, Shared(slope * part.deviation, part.axes | repeated, part.groups))
+    for name in _met_elsewhere(*(operand.shared for operand, _ in operands)):
+        shared[name] = shared[name].scaled(np.sqrt(2.0))
     return _limited(shared, variance)
 
 
-def _join(shared: dict[object, Shared], token: object, deviation: Array, axes: frozenset[int]) -> None:
-    if token in shared:
-        deviation, axes = shared[token].deviation + deviation, shared[token].axes | axes
-    shared[token] = Shared(deviation, axes)
+def _met_elsewhere(*operands: Mapping[Key, Shared]) -> set[Key]:
+    """Return the errors that two operands share at different places, as x and x.T do: their covariance is not followed,
+    and the variance of a sum of two is at most twice the sum of their variances."""
+    if len(operands) < 2:
+        return set()
+    a, b = operands
+    return {
+        name
+        for first in a.keys() - b.keys()
+        for second in b.keys() - a.keys()
+        if first[0] is second[0] and np.isin(a[first].groups, b[second].groups).any()
+        for name in (first, second)
+    }
 
 
-def _limited(shared: dict[object, Shared], variance: Array) -> dict[object, Shared]:
+def _join(shared: dict[Key, Shared], name: Key, part: Shared) -> None:
+    if name in shared:
+        part = Shared(shared[name].deviation + part.deviation, shared[name].axes | part.axes, part.groups)
+    shared[name] = part
+
+
+def _limited(shared: dict[Key, Shared], variance: Array) -> dict[Key, Shared]:
     """Count all but the latest few shared errors as independent ones."""
     while len(shared) > MOST_SHARED:
         oldest = shared.pop(next(iter(shared)))
@@ -75,7 +96,7 @@ def finish(
     variance: Array | None,
     drift: Array | None,
     model: RoundingModel,
-    shared: Mapping[object, Shared] | None = None,
+    shared: Mapping[Key, Shared] | None = None,
 ) -> Tracked:
     """Return the result of an operation, its error made safe where the value is not finite or overflows.
 
@@ -94,7 +115,7 @@ def finish(
             drift = np.where(np.isfinite(drift) & np.isfinite(value), drift, 0.0)
         if drift.shape != value.shape:
             drift = np.broadcast_to(drift, value.shape).copy()
-    clean = {token: _finite(part, value) for token, part in (shared or {}).items()}
+    clean = {name: _finite(part, value) for name, part in (shared or {}).items()}
     return Tracked(value, model, variance, drift, shared=clean)
 
 
@@ -102,7 +123,7 @@ def _finite(part: Shared, value: Array) -> Shared:
     if np.isfinite(np.sum(part.deviation)):
         return part
     instead = np.where(np.isfinite(value), value, 0.0)
-    return Shared(np.where(np.isfinite(part.deviation), part.deviation, instead), part.axes)
+    return replace(part, deviation=np.where(np.isfinite(part.deviation), part.deviation, instead))
 
 
 def choose(condition: Array, a: Tracked, b: Tracked, value: Array) -> Tracked:
@@ -114,21 +135,21 @@ def choose(condition: Array, a: Tracked, b: Tracked, value: Array) -> Tracked:
         chosen = np.where(condition, 0.0 if first is None else first, 0.0 if second is None else second)
         return chosen if np.shape(chosen) == value.shape else np.broadcast_to(chosen, value.shape).copy()
 
-    shared: dict[object, Shared] = {}
-    for token in {**a.shared, **b.shared}:
-        first, second = a.shared.get(token), b.shared.get(token)
+    shared: dict[Key, Shared] = {}
+    for name, some in {**a.shared, **b.shared}.items():
+        first, second = a.shared.get(name), b.shared.get(name)
         axes: frozenset[int] = frozenset()
         for operand, held in ((a, first), (b, second)):
             if held is not None:
                 axes |= held.axes | broadcast_axes(operand.shape, value.shape)
         deviations = (0.0 if held is None else held.deviation for held in (first, second))
-        shared[token] = Shared(np.where(condition, *deviations), axes)
+        shared[name] = Shared(np.where(condition, *deviations), axes, some.groups)
     return Tracked(value, a.model, part(a.independent, b.independent), part(a.drift, b.drift), shared=shared)
 
 
 def summed(
-    shared: Mapping[object, Shared], shape: tuple[int, ...], axes: tuple[int, ...], variance: Array
-) -> dict[object, Shared]:
+    shared: Mapping[Key, Shared], shape: tuple[int, ...], axes: tuple[int, ...], variance: Array
+) -> dict[Key, Shared]:
     """Return the shared errors of a sum over `axes` (not negative) of an array of `shape`.
 
     Along its own axes a shared error adds with its signs, and keeps its name: it may meet itself again. Along others it
@@ -136,8 +157,8 @@ def summed(
     with the summed axes kept as 1.
     """
     ndim = len(shape)
-    left: dict[object, Shared] = {}
-    for token, part in shared.items():
+    left: dict[Key, Shared] = {}
+    for name, part in shared.items():
         own = {axis % ndim for axis in part.axes}
         full = np.broadcast_to(part.deviation, shape)
         total = full.sum(axis=tuple(own.intersection(axes)), keepdims=True)
@@ -147,6 +168,10 @@ def summed(
         remaining = frozenset(axis - ndim for axis in own - set(axes))
         if others and not remaining:
             variance += total * total
+        elif others:
+            groups = numbered(tuple(1 if axis - ndim in remaining else n for axis, n in enumerate(total.shape)))
+            left[key(object(), groups)] = Shared(total, remaining, groups)
         else:
-            left[object() if others else token] = Shared(total, remaining)
+            groups = part.groups.reshape((1,) * (ndim - part.groups.ndim) + part.groups.shape)
+            left[name] = Shared(total, remaining, groups)
     return left

@@ -14,7 +14,8 @@ import numpy as np
 from refkit.numerics.accumulation import prefix_error, scatter_error, sum_error
 from refkit.numerics.propagation import choose, finish, plus, summed
 from refkit.numerics.rounding import LAMBDA
-from refkit.numerics.tracked import CannotTrack, Shared, Tracked
+from refkit.numerics.sharing import Shared
+from refkit.numerics.tracked import CannotTrack, Tracked
 
 Array = np.ndarray
 _NONE: Any = np._NoValue
@@ -78,7 +79,7 @@ def add_reduce(
 def _without_axes(part: Shared, axes: tuple[int, ...], ndim: int) -> Shared:
     """Return a shared error with the summed axes, of length 1, taken out."""
     own = frozenset(axis + sum(1 for summed_axis in axes if summed_axis - ndim > axis) for axis in part.axes)
-    return Shared(part.deviation.squeeze(axes), own)
+    return Shared(part.deviation.squeeze(axes), own, part.groups.squeeze(axes))
 
 
 def _masked(a: Tracked, where: Any, neutral: float) -> Tracked:
@@ -210,7 +211,7 @@ METHODS: dict[tuple[np.ufunc, str], Callable[..., Any]] = {
 def scatter(ufunc: np.ufunc, target: Tracked, index: Any, source: Tracked) -> None:
     """Do `ufunc.at(target, index, source)` for add, subtract, maximum and minimum, in any order of the updates."""
     cells = np.arange(target.size).reshape(target.shape)[index]
-    source = source.rearranged(lambda part: np.broadcast_to(part, cells.shape))
+    source = source.rearranged(lambda part: np.broadcast_to(part, cells.shape), repeats=True)
     value = target.value.copy()
     ufunc.at(value, index, source.value)
     if ufunc in (np.add, np.subtract):

@@ -2,7 +2,7 @@
 
 `value` is the exact result. The error has three parts. `independent` is the variance of errors that are independent
 from element to element, and add in quadrature. `shared` holds errors that elements have in common since an operand was
-broadcast (see `propagation`); `variance` is that of both together. `drift` is the size of errors that may all point one
+broadcast (see `sharing`); `variance` is that of both together. `drift` is the size of errors that may all point one
 way (second-order terms, systematic rounding), which add linearly. None means zero everywhere, so that exact inputs cost
 nothing. `deviation`, sqrt(variance) + drift, is the absolute standard deviation from which the bound is made.
 
@@ -13,25 +13,16 @@ interface). What cannot be followed raises `CannotTrack`, never a silent convers
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from refkit.numerics import sharing
 from refkit.numerics.rounding import LAMBDA, RoundingModel
 
 
 class CannotTrack(TypeError):
     """The reference does something whose rounding error the model cannot follow."""
-
-
-@dataclass(frozen=True, eq=False)
-class Shared:
-    """An error that elements have in common: its signed `deviation`, which broadcasts to the array, times a random
-    number that is the same along `axes` (counted from the last as -1)."""
-
-    deviation: np.ndarray
-    axes: frozenset[int]
 
 
 class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
@@ -48,7 +39,7 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         variance: np.ndarray | None = None,
         drift: np.ndarray | None = None,
         is_view: bool = False,
-        shared: dict[object, Shared] | None = None,
+        shared: dict[sharing.Key, sharing.Shared] | None = None,
     ) -> None:
         self.value = np.asarray(value, np.float64)
         self.model = model
@@ -116,16 +107,26 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
 
     # Moving elements
 
-    def rearranged(self, move: Any) -> Tracked:
-        """Return the array with `move`, a function that only moves or copies elements, applied to every part."""
+    def rearranged(self, move: sharing.Move, repeats: bool = False) -> Tracked:
+        """Return the array with `move`, a function that only moves or copies elements, applied to every part.
+
+        repeats: whether `move` may put one element in several places, where its error is then shared.
+        """
         value = move(self.value)
-        variance = None if self.variance is None else move(self.variance)
+        variance = None if self.independent is None else move(self.independent)
         drift = None if self.drift is None else move(self.drift)
-        return Tracked(value, self.model, variance, drift, is_view=np.may_share_memory(value, self.value))
+        shared = dict(sharing.moved(part, key, self.shape, move) for key, part in self.shared.items())
+        if (
+            repeats
+            and self.independent is not None
+            and (copies := sharing.repeated(self.token, self.independent, move))
+        ):
+            variance, shared = None, {**shared, copies[0]: copies[1]}
+        return Tracked(value, self.model, variance, drift, np.may_share_memory(value, self.value), shared)
 
     def __getitem__(self, index: Any) -> Tracked:
         index = plain_index(index)
-        return self.rearranged(lambda part: np.asarray(part[index]))
+        return self.rearranged(lambda part: np.asarray(part[index]), repeats=not _is_basic(index))
 
     def __setitem__(self, index: Any, item: Any) -> None:
         index = plain_index(index)
@@ -156,16 +157,8 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         return self.rearranged(lambda part: np.reshape(part, target, order=order))
 
     def transpose(self, *axes: Any) -> Tracked:
-        """Return the axes in another order, the shared errors along with them."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], (int, np.integer)) else (axes or None)
-        order = tuple(range(self.ndim))[::-1] if order is None else tuple(int(axis) % self.ndim for axis in order)
-        moved = self if not self.shared else Tracked(self.value, self.model, self.independent, self.drift)
-        result = moved.rearranged(lambda part: np.transpose(part, order))
-        for token, part in self.shared.items():
-            whole = np.broadcast_to(part.deviation, self.shape)
-            along = frozenset(order.index(axis % self.ndim) - self.ndim for axis in part.axes)
-            result.shared[token] = Shared(np.transpose(whole, order), along)
-        return result
+        return self.rearranged(lambda part: np.transpose(part, order))
 
     def swapaxes(self, axis1: int, axis2: int) -> Tracked:
         order = list(range(self.ndim))
@@ -237,6 +230,12 @@ def plain_index(index: Any) -> Any:
     if any(isinstance(part, Tracked) for part in parts):
         raise CannotTrack("a tracked array was used as an index")
     return index
+
+
+def _is_basic(index: Any) -> bool:
+    """Whether an index takes each element at most once: integers, slices, new axes."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return all(part is None or part is Ellipsis or isinstance(part, (slice, int, np.integer)) for part in parts)
 
 
 def as_tracked(x: Any, model: RoundingModel) -> Tracked:

@@ -14,7 +14,7 @@ from scipy import special
 from refkit.numerics.binary import multiply
 from refkit.numerics.propagation import finish, inherit, scaled
 from refkit.numerics.rounding import LAMBDA, NEAREST_ZERO
-from refkit.numerics.tracked import Shared, Tracked
+from refkit.numerics.tracked import Tracked
 
 Array = np.ndarray
 Ulps = Callable[[Array, Array], "float | Array"]
@@ -69,7 +69,7 @@ def _signed(function: np.ufunc, sign: Callable[[Array], Array | float]) -> Calla
     """Rule of functions that at most change the sign."""
 
     def rule(a: Tracked) -> Tracked:
-        shared = {token: Shared(sign(a.value) * part.deviation, part.axes) for token, part in a.shared.items()}
+        shared = {name: part.scaled(sign(a.value)) for name, part in a.shared.items()}
         return Tracked(function(a.value), a.model, a.independent, a.drift, shared=shared)
 
     return rule

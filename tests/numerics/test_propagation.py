@@ -26,6 +26,18 @@ SUMS = {
     "where": lambda x, row: np.where(X > 3, x - row, 0.0).sum(axis=1),
     "product": lambda x, row: (x - row) @ W,
     "product from the right": lambda x, row: W.T @ (x - row).T,
+    "reshaped": lambda x, row: (x - row).reshape(1, 5, 8, 5).sum(axis=(2, 3)),
+    "reshaped product": lambda x, row: (x - row).reshape(5, 1, 40) @ W,
+    "some columns": lambda x, row: (x - row)[1:4, ::3].sum(axis=1),
+    "one row": lambda x, row: (x - row)[2].sum(),
+    "chosen rows": lambda x, row: (x - row)[[3, 0]].sum(axis=1),
+    "two rows apart": lambda x, row: ((x - row)[0] - (x - row)[1]).sum(),
+    "there and back": lambda x, row: ((x - row).T.T + (x - row)).sum(axis=1),
+    "lower triangle": lambda x, row: np.tril(x - row).sum(axis=1),
+    "broadcast on purpose": lambda x, row: np.broadcast_to(row, (5, 40)).sum(axis=1),
+    "repeated": lambda x, row: np.repeat(row, 4, axis=1).sum(axis=1),
+    "gathered twice": lambda x, row: row[:, [0, 0, 0]].sum(axis=1),
+    "squeezed": lambda x, row: np.squeeze((x - row)[:, None]).sum(axis=-1),
     "kept": lambda x, row: (x[None] - row[None]).sum(axis=0).sum(axis=1),
 }
 
@@ -70,3 +82,29 @@ def test_many_shared_errors_are_bounded_in_number_and_none_is_lost():
         x = x + Tracked(np.zeros((2, 1)), MODEL, np.full((2, 1), STD**2))
     assert len(x.shared) == MOST_SHARED
     np.testing.assert_allclose(x.variance, (MOST_SHARED + 5) * STD**2)
+
+
+GROWN = {
+    "flattened": lambda x, row: (x - row).reshape(-1).sum(),
+    "rows repeated": lambda x, row: np.repeat(row, 3, axis=0).sum(),
+    "transposed against itself": lambda x, row: ((x - row)[:, :5].T + (x - row)[:, :5]).sum(),
+    "gathered with doubles": lambda x, row: row[[0, 1, 0, 4, 1]].sum(axis=0),
+}
+
+
+@pytest.mark.parametrize("name", GROWN)
+def test_where_axes_cannot_tell_shared_errors_apart_the_bound_grows(name):
+    function = GROWN[name]
+    got = function(Tracked(X, MODEL), Tracked(ROW, MODEL, np.full(ROW.shape, STD**2)))
+    rng = np.random.default_rng(1)
+    samples = np.stack([function(X, ROW + STD * rng.standard_normal(ROW.shape)) for _ in range(3000)])
+    observed = samples.std(axis=0)
+    np.testing.assert_array_less(0.94 * observed, got.deviation)
+    np.testing.assert_array_less(got.deviation, 3 * observed)
+
+
+def test_elements_that_only_move_keep_independent_errors():
+    x = Tracked(X, MODEL, np.full(X.shape, STD**2))
+    for moved in (x[::-1], x[[3, 1]], x.T, x.reshape(-1), np.roll(x, 2), np.tril(x), np.take(x, [4, 2], axis=1)):
+        assert not moved.shared
+        assert moved.independent is not None
