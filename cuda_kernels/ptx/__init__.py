@@ -5,6 +5,10 @@ architecture without the instruction, compilation ends with `UnsupportedArchitec
 """
 
 from .addresses import generic_address, global_address, shared_address
+from .architecture import (
+    SM_90A,
+    target_sm_90a,
+)
 from .assembly import UnsupportedArchitecture
 from .async_copy import (
     cp_async_ca,
@@ -23,6 +27,17 @@ from .async_copy import (
     createpolicy_evict_normal,
 )
 from .bits import lop3, prmt
+from .bulk_copy import (
+    cp_async_bulk_commit_group,
+    cp_async_bulk_load,
+    cp_async_bulk_store,
+    cp_async_bulk_tensor_2d_load,
+    cp_async_bulk_tensor_2d_store,
+    cp_async_bulk_wait_group,
+    cp_async_bulk_wait_group_read,
+    fence_proxy_async,
+    fence_tensor_map,
+)
 from .conversion import (
     cvt_f16x2_e4m3x2,
     cvt_f16x2_e5m2x2,
@@ -40,6 +55,13 @@ from .conversion import (
     cvt_rz_f16x2,
     cvt_rz_tf32,
 )
+from .descriptors import (
+    NO_SWIZZLE,
+    SWIZZLE_32B,
+    SWIZZLE_64B,
+    SWIZZLE_128B,
+    matrix_descriptor,
+)
 from .matrix_moves import (
     ldmatrix_x1,
     ldmatrix_x1_trans,
@@ -53,6 +75,15 @@ from .matrix_moves import (
     stmatrix_x2_trans,
     stmatrix_x4,
     stmatrix_x4_trans,
+)
+from .mbarrier import (
+    fence_mbarrier_init,
+    mbarrier_arrive,
+    mbarrier_arrive_expect_tx,
+    mbarrier_init,
+    mbarrier_inval,
+    mbarrier_try_wait_parity,
+    mbarrier_wait_parity,
 )
 from .mma_byte import (
     mma_m16n8k32_e4m3,
@@ -109,11 +140,42 @@ from .vector_memory import (
     st_shared_v4_f32,
     st_shared_v4_u32,
 )
+from .warpgroup import (
+    elect_sync,
+    setmaxnreg_dec,
+    setmaxnreg_inc,
+)
+from .wgmma import (
+    wgmma_commit_group,
+    wgmma_fence,
+    wgmma_m64k8_tf32,
+    wgmma_m64k8_tf32_register_a,
+    wgmma_m64k16_bf16,
+    wgmma_m64k16_bf16_register_a,
+    wgmma_m64k16_f16,
+    wgmma_m64k16_f16_register_a,
+    wgmma_m64k32_e4m3,
+    wgmma_m64k32_e4m3_register_a,
+    wgmma_m64k32_e5m2,
+    wgmma_wait_group,
+)
 
 __all__ = [
+    "NO_SWIZZLE",
+    "SM_90A",
+    "SWIZZLE_32B",
+    "SWIZZLE_64B",
+    "SWIZZLE_128B",
     "UnsupportedArchitecture",
     "bar_arrive",
     "bar_sync",
+    "cp_async_bulk_commit_group",
+    "cp_async_bulk_load",
+    "cp_async_bulk_store",
+    "cp_async_bulk_tensor_2d_load",
+    "cp_async_bulk_tensor_2d_store",
+    "cp_async_bulk_wait_group",
+    "cp_async_bulk_wait_group_read",
     "cp_async_ca",
     "cp_async_ca_hint",
     "cp_async_ca_prefetch",
@@ -143,6 +205,10 @@ __all__ = [
     "cvt_rz_bf16x2",
     "cvt_rz_f16x2",
     "cvt_rz_tf32",
+    "elect_sync",
+    "fence_mbarrier_init",
+    "fence_proxy_async",
+    "fence_tensor_map",
     "generic_address",
     "global_address",
     "ld_global_ca_v4_f32",
@@ -170,6 +236,13 @@ __all__ = [
     "ldmatrix_x4",
     "ldmatrix_x4_trans",
     "lop3",
+    "matrix_descriptor",
+    "mbarrier_arrive",
+    "mbarrier_arrive_expect_tx",
+    "mbarrier_init",
+    "mbarrier_inval",
+    "mbarrier_try_wait_parity",
+    "mbarrier_wait_parity",
     "mma_m8n8k4_f64",
     "mma_m16n8k4_tf32",
     "mma_m16n8k8_bf16",
@@ -190,6 +263,8 @@ __all__ = [
     "mma_m16n8k32_u8_s8",
     "mma_m16n8k32_u8_satfinite",
     "prmt",
+    "setmaxnreg_dec",
+    "setmaxnreg_inc",
     "shared_address",
     "st_global_cg_v4_f32",
     "st_global_cg_v4_u32",
@@ -209,4 +284,17 @@ __all__ = [
     "stmatrix_x2_trans",
     "stmatrix_x4",
     "stmatrix_x4_trans",
+    "target_sm_90a",
+    "wgmma_commit_group",
+    "wgmma_fence",
+    "wgmma_m64k8_tf32",
+    "wgmma_m64k8_tf32_register_a",
+    "wgmma_m64k16_bf16",
+    "wgmma_m64k16_bf16_register_a",
+    "wgmma_m64k16_f16",
+    "wgmma_m64k16_f16_register_a",
+    "wgmma_m64k32_e4m3",
+    "wgmma_m64k32_e4m3_register_a",
+    "wgmma_m64k32_e5m2",
+    "wgmma_wait_group",
 ]

@@ -33,6 +33,17 @@ def _require(capability: tuple[int, int], instruction: str) -> None:
         )
 
 
+def require_sm_90a(instruction: str) -> None:
+    """Raises `UnsupportedArchitecture` where the code being compiled is not for `sm_90a`."""
+    target = tuple(targetconfig.ConfigStack().top().compute_capability)
+    if target[:2] != (9, 0) or target[2:] != ("a",):
+        shown = f"{target[0]}.{target[1]}{''.join(map(str, target[2:]))}"
+        raise UnsupportedArchitecture(
+            f"{instruction} needs the target sm_90a, call refkit.cuda_kernels.ptx.target_sm_90a() before the first "
+            f"kernel is compiled; this kernel is compiled for {shown}"
+        )
+
+
 def literal(value: Any, name: str, allowed: Sequence[int] | range) -> int:
     """The value of an argument that is part of the instruction's text.
 
