@@ -24,16 +24,7 @@ import numpy as np
 from numba import cuda, float32
 
 from .attention_mask import band, sees, visible_keys
-from .attention_tiles import (
-    FORWARD,
-    LANES,
-    ROWS,
-    AttentionTiles,
-    add_row_products,
-    add_weighted_rows,
-    loader,
-    tiles_for,
-)
+from .attention_tiles import FORWARD, LANES, ROWS, AttentionTiles, add_weighted_rows, loader, row_products, tiles_for
 from .attention_views import heads_of, packed_views
 from .launch import FLOAT32, ceil_div, launcher, read, write
 from .primitives.warp import FULL_MASK
@@ -98,7 +89,7 @@ def fused_forward(tiles: AttentionTiles) -> Any:
     score_columns, output_columns = block_k // LANES, width // LANES
     padded, padded_k = width + 1, block_k + 1
     load_queries, load_keys = loader(block_q, width), loader(block_k, width)
-    add_products, add_rows = add_row_products(score_columns), add_weighted_rows(block_k, output_columns)
+    products, add_rows = row_products(score_columns), add_weighted_rows(block_k, output_columns)
 
     @cuda.jit(device=True)
     def to_probabilities(s, scale, first_query, first_key, lane, lower, upper, keys, most, total, sums, p, first_row):
@@ -151,10 +142,7 @@ def fused_forward(tiles: AttentionTiles) -> Any:
         for first_key in range(first, end, block_k):
             load_keys(kv_tile, k[batch, kv_head], first_key)
             cuda.syncthreads()
-            for r in range(ROWS):
-                for c in range(score_columns):
-                    s[r, c] = float32(0)
-            add_products(q_tile, kv_tile, my_row, lane, depth, s)
+            products(q_tile, kv_tile, my_row, lane, depth, s)
             to_probabilities(
                 s, scale, first_query + my_row, first_key, lane, lower, upper, keys, most, total, sums, p_tile, my_row
             )

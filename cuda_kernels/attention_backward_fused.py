@@ -13,7 +13,7 @@ from typing import Any
 from numba import cuda, float32
 
 from .attention_mask import sees, visible_keys, visible_queries
-from .attention_tiles import LANES, ROWS, AttentionTiles, add_row_products, add_weighted_rows, loader
+from .attention_tiles import LANES, ROWS, AttentionTiles, add_weighted_rows, loader, row_products
 
 
 @cuda.jit(device=True)
@@ -29,7 +29,7 @@ def fused_dq(tiles: AttentionTiles) -> Any:
     score_columns, columns = block_k // LANES, width // LANES
     padded, padded_k = width + 1, block_k + 1
     load_queries, load_keys = loader(block_q, width), loader(block_k, width)
-    add_products, add_rows = add_row_products(score_columns), add_weighted_rows(block_k, columns)
+    products, add_rows = row_products(score_columns), add_weighted_rows(block_k, columns)
 
     @cuda.jit
     def attention_dq_kernel(do, q, k, v, lse, delta, scale, lower, upper, dq):
@@ -62,14 +62,11 @@ def fused_dq(tiles: AttentionTiles) -> Any:
         for first_key in range(first, end, block_k):
             load_keys(kv_tile, v[batch, kv_head], first_key)
             cuda.syncthreads()
-            for r in range(ROWS):
-                for c in range(score_columns):
-                    s[r, c], dp[r, c] = float32(0), float32(0)
-            add_products(do_tile, kv_tile, my_row, lane, depth, dp)
+            products(do_tile, kv_tile, my_row, lane, depth, dp)
             cuda.syncthreads()  # the values are overwritten next
             load_keys(kv_tile, k[batch, kv_head], first_key)
             cuda.syncthreads()
-            add_products(q_tile, kv_tile, my_row, lane, depth, s)
+            products(q_tile, kv_tile, my_row, lane, depth, s)
             for r in range(ROWS):
                 for c in range(score_columns):
                     key, ds = first_key + lane + LANES * c, float32(0)
@@ -97,7 +94,7 @@ def fused_dk_dv(tiles: AttentionTiles) -> Any:
     score_columns, columns = block_q // LANES, width // LANES
     padded, padded_q = width + 1, block_q + 1
     load_queries, load_keys = loader(block_q, width), loader(block_k, width)
-    add_products, add_rows = add_row_products(score_columns), add_weighted_rows(block_q, columns)
+    products, add_rows = row_products(score_columns), add_weighted_rows(block_q, columns)
 
     @cuda.jit
     def attention_dk_dv_kernel(do, q, k, v, lse, delta, scale, lower, upper, dk, dv):
@@ -127,10 +124,7 @@ def fused_dk_dv(tiles: AttentionTiles) -> Any:
             for first_query in range(first, end, block_q):
                 load_queries(q_tile, q[batch, head], first_query)
                 cuda.syncthreads()
-                for r in range(ROWS):
-                    for c in range(score_columns):
-                        p[r, c], dp[r, c] = float32(0), float32(0)
-                add_products(k_tile, q_tile, my_row, lane, depth, p)
+                products(k_tile, q_tile, my_row, lane, depth, p)
                 for c in range(score_columns):
                     query = first_query + lane + LANES * c
                     row_lse = lse[batch, head, query] if query < queries else float32(0)
@@ -143,7 +137,7 @@ def fused_dk_dv(tiles: AttentionTiles) -> Any:
                 cuda.syncthreads()  # the queries are overwritten next
                 load_queries(q_tile, do[batch, head], first_query)
                 cuda.syncthreads()
-                add_products(v_tile, q_tile, my_row, lane, depth, dp)
+                products(v_tile, q_tile, my_row, lane, depth, dp)
                 add_rows(weights, q_tile, my_row, lane, sums_v)
                 cuda.syncthreads()
                 load_queries(q_tile, q[batch, head], first_query)

@@ -88,19 +88,22 @@ def loader(rows: int, depth: int) -> Any:
 
 
 @functools.cache
-def add_row_products(columns: int) -> Any:
-    """The device function that adds products between rows of two tiles, for `columns` columns per lane."""
+def row_products(columns: int) -> Any:
+    """The device function of products between rows of two tiles, for `columns` columns per lane."""
 
     @cuda.jit(device=True)
-    def add(a, b, first_row, lane, depth, sums):
-        """sums[r, c] += the product of row first_row + r of `a` and row lane + 16 c of `b` over `depth` columns."""
+    def products(a, b, first_row, lane, depth, values):
+        """values[r, c] = the product of row first_row + r of `a` and row lane + 16 c of `b` over `depth` columns."""
+        for r in range(ROWS):
+            for c in range(columns):
+                values[r, c] = float32(0)
         for d in range(depth):
             for c in range(columns):
                 y = b[lane + LANES * c, d]
                 for r in range(ROWS):
-                    sums[r, c] += a[first_row + r, d] * y
+                    values[r, c] += a[first_row + r, d] * y
 
-    return add
+    return products
 
 
 @functools.cache
