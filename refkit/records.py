@@ -116,9 +116,11 @@ class CheckRecord:
 
     `worst_ratio` is the largest |error| / allowed error seen (below 1 holds); `bound` is `tracked`, `estimated` or
     `exact`; `sensitivity` is the smallest relative fault that these cases would have caught; `case` is the failing
-    case, made small. `ulps` counts output elements by their distance from the expected value in units in the last
-    place: "0", then by the lower end of a bin that reaches to twice its value ("1", "2", "4", ...), and "inf" where one
-    of the two is not finite. `orders` is how many orders of threads each case ran in, where a check tries several.
+    case, made small, and `worst` its worst element; `pattern` is that of a larger case that fails likewise, where the
+    error map shows where the error sits. `ulps` counts output elements by their distance from the expected value in
+    units in the last place: "0", then by the lower end of a bin that reaches to twice its value ("1", "2", "4", ...),
+    and "inf" where one of the two is not finite. `orders` is how many orders of threads each case ran in beside the
+    plain one, where a check tries several.
     """
 
     name: str
@@ -133,6 +135,7 @@ class CheckRecord:
     cases_data: tuple[CaseRecord, ...] = ()
     case: CaseRecord | None = None
     worst: WorstRecord | None = None
+    pattern: WorstRecord | None = None
     findings: tuple[SourceFinding, ...] = ()
     ulps: Mapping[str, int] = field(default_factory=dict)
     orders: int | None = None
@@ -153,6 +156,7 @@ class CheckRecord:
             cases_data=lambda rows: tuple(_case(row) for row in rows),
             case=lambda row: None if row is None else _case(row),
             worst=_worst,
+            pattern=_worst,
             findings=lambda rows: tuple(_build(SourceFinding, row, code=tuple) for row in rows),
         )
 

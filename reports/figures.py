@@ -1,19 +1,18 @@
-"""A kernel's figures: error against allowed error, coverage of shapes, where on the output the error sits."""
+"""A kernel's cases drawn: error against allowed error, and the shapes that were tried."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from refkit.reports.drawing import Drawing, Sheet, decades, power_label, shorten
-from refkit.reports.model import CaseView, CheckView, KernelView, WorstView
+from refkit.reports.model import CaseView, CheckView, KernelView
 from refkit.reports.values import counted, exceeds, plain, severity
 from refkit.reports.values import ratio as shown_ratio
 
 CASES_DRAWN = 240
-_ALWAYS_DRAWN = 60
+"""Cases of one check that are drawn of a failing kernel; of a passing one a third."""
+_ALWAYS_DRAWN = 20
 _LABEL = 126
 _ROW, _COMPACT_ROW = 26, 19
 
@@ -29,7 +28,7 @@ def errors_figure(kernel: KernelView, width: int = 460) -> Drawing | None:
         return None
     ratios = [case.ratio for _, cases in rows for case in cases if case.ratio is not None]
     low, high = _ratio_range(ratios)
-    row = _ROW if kernel.fails else _COMPACT_ROW
+    row, most = (_ROW, CASES_DRAWN) if kernel.fails else (_COMPACT_ROW, CASES_DRAWN // 3)
     left, right, top = _LABEL + 30, width - 86, 30
     bottom = top + row * len(rows)
     sheet = Sheet(width, bottom + 26)
@@ -72,12 +71,12 @@ def errors_figure(kernel: KernelView, width: int = 460) -> Drawing | None:
         sheet.text(
             width - 4, y + row / 2, shown_ratio(worst), colour="bad" if exceeds(worst) else "muted", align="right"
         )
-        for j, case in _thinned(cases):
+        for j, case in _thinned(cases, most):
             spread = 0.5 if len(cases) == 1 else j / (len(cases) - 1)
             (bad if exceeds(case.ratio) else good).append((place(case.ratio or 0.0), y + 4 + (row - 8) * spread))
     sheet.dots(good, "point", size=3.5)
     sheet.dots(bad, "bad", size=4.5)
-    return Drawing(sheet.figure, _errors_alt(rows), _errors_caption(kernel, rows), width)
+    return Drawing(sheet.figure, _errors_alt(rows), _errors_caption(kernel, rows, most), width)
 
 
 def coverage_figure(kernel: KernelView, width: int = 360) -> Drawing | None:
@@ -122,79 +121,6 @@ def coverage_figure(kernel: KernelView, width: int = 360) -> Drawing | None:
     return Drawing(sheet.figure, "Sizes tried. " + "; ".join(parts) + ".", caption, width)
 
 
-def position_figure(check: str, worst: WorstView, width: int = 360, highest: int = 240) -> Drawing | None:
-    """The output as a matrix, cells coloured by their largest ratio, ticks at the worst; None without a map."""
-    grid = worst.map
-    if grid is None or not grid.count():
-        return None
-    m, n = grid.shape
-    rows, columns = worst.matrix_shape if all(worst.matrix_shape) else (m, n)
-    left, top, right = 48, 22, width - 12
-    height = int(min(highest, max(28, (right - left) * rows / max(columns, 1))))
-    sheet = Sheet(width, top + height + 34)
-    sheet.image(_colours(grid), left, top, right - left, height)
-    sheet.box(left, top, right - left, height, "muted", outline=True)
-    cell = _worst_cell(worst, (m, n))
-    x, y = left + (cell[1] + 0.5) * (right - left) / n, top + (cell[0] + 0.5) * height / m
-    sheet.segments([(x, top - 5, x, top), (left - 5, y, left, y)], "ink", width=2)
-    sheet.text(left, 8, "column 0", colour="muted")
-    sheet.text(right, 8, f"{columns - 1:,}", colour="muted", align="right")
-    if height >= 44:
-        sheet.text(left - 8, top + 6, "row 0", colour="muted", align="right")
-        sheet.text(left - 8, top + height - 6, f"{rows - 1:,}", colour="muted", align="right")
-    _position_legend(sheet, left, top + height + 18, not np.isfinite(grid.compressed()).all())
-    values = grid.compressed()
-    over = int((~(values <= 1.0)).sum())
-    shape = " × ".join(f"{size:,}" for size in worst.shape) or f"{m} × {n} cells"
-    alt = (
-        f"{check}, map of {worst.output or 'the output'}, {shape}: {over:,} of {counted(values.size, 'cell')} "
-        f"above the allowed error; worst at {worst.position}."
-    )
-    caption = (
-        f"{check}: {worst.output or 'output'} of {shape}: {over:,} of {values.size:,} cells above the allowed error; "
-    )
-    caption += "the ticks at the edge mark the worst element."
-    return Drawing(sheet.figure, alt, caption, width)
-
-
-def _position_legend(sheet: Sheet, x: float, y: float, not_finite: bool) -> None:
-    entries = [("within allowed", 0.3), ("above", 30.0)] + ([("not finite", math.inf)] if not_finite else [])
-    for label, ratio in entries:
-        sheet.image(_colours(np.ma.array([[ratio]])), x, y - 5, 10, 10)
-        sheet.text(x + 15, y, label, colour="muted")
-        x += 34 + 6.2 * len(label)
-
-
-def _colours(grid: np.ma.MaskedArray) -> np.ndarray:
-    """RGBA (m, n, 4): blue up to the allowed error, red above, violet where not finite, clear where not compared.
-
-    Strength lies in the opacity, so that the same picture reads on light and on dark paper.
-    """
-    ratio = np.asarray(grid.filled(0.0), dtype=np.float64)
-    finite = np.isfinite(ratio)
-    level = np.log10(np.clip(np.where(finite, ratio, 1.0), 1e-4, 1e4))
-    rgba = np.empty((*ratio.shape, 4))
-    rgba[..., :3] = np.array([64, 126, 201]) / 255
-    rgba[..., 3] = 0.10 + 0.45 * (np.minimum(level, 0.0) + 4) / 4
-    above = finite & (ratio > 1.0)
-    rgba[above, :3] = np.array([214, 56, 80]) / 255
-    rgba[above, 3] = 0.70 + 0.30 * np.minimum(level[above] / 3, 1.0)
-    rgba[~finite] = np.array([150, 84, 205, 255]) / 255
-    rgba[np.ma.getmaskarray(grid), 3] = 0.0
-    return rgba
-
-
-def _worst_cell(worst: WorstView, grid_shape: tuple[int, int]) -> tuple[int, int]:
-    """The grid cell of the worst element, from its index where that fits the shape, else the largest cell."""
-    if worst.index and len(worst.index) == len(worst.shape) and all(worst.matrix_shape):
-        row = int(np.ravel_multi_index(worst.index[:-1], worst.shape[:-1], mode="clip")) if len(worst.shape) > 1 else 0
-        rows, columns = worst.matrix_shape
-        column = min(max(worst.index[-1], 0), columns - 1)
-        return (row * grid_shape[0] // rows, column * grid_shape[1] // columns)
-    assert worst.map is not None
-    return divmod(int(worst.map.filled(-1.0).argmax()), grid_shape[1])
-
-
 def _measured(check: CheckView) -> list[CaseView]:
     return [case for case in check.cases_data if case.ratio is not None]
 
@@ -206,15 +132,15 @@ def _ratio_range(ratios: Sequence[float]) -> tuple[int, int]:
     return max(min(low, -2), -8), min(max(high, 1), 12)
 
 
-def _thinned(cases: list[CaseView]) -> list[tuple[int, CaseView]]:
+def _thinned(cases: list[CaseView], most: int) -> list[tuple[int, CaseView]]:
     """The cases with their numbers; of many, the worst ones and an even choice of the others."""
     numbered = list(enumerate(cases))
-    if len(numbered) <= CASES_DRAWN:
+    if len(numbered) <= most:
         return numbered
     by_severity = sorted(numbered, key=lambda item: severity(item[1].ratio), reverse=True)
     kept = {j for j, _ in by_severity[:_ALWAYS_DRAWN]}
     others = [j for j, _ in numbered if j not in kept]
-    spare = CASES_DRAWN - len(kept)
+    spare = most - len(kept)
     kept |= {others[k * len(others) // spare] for k in range(spare)}
     return [(j, case) for j, case in numbered if j in kept]
 
@@ -231,9 +157,9 @@ def _errors_alt(rows: list[tuple[CheckView, list[CaseView]]]) -> str:
     return "Error divided by allowed error. " + "; ".join(parts) + "."
 
 
-def _errors_caption(kernel: KernelView, rows: list[tuple[CheckView, list[CaseView]]]) -> str:
+def _errors_caption(kernel: KernelView, rows: list[tuple[CheckView, list[CaseView]]], most: int) -> str:
     total = sum(len(cases) for _, cases in rows)
-    drawn = sum(min(len(cases), CASES_DRAWN) for _, cases in rows)
+    drawn = sum(min(len(cases), most) for _, cases in rows)
     unmeasured = len(kernel.all_cases) - total
     caption = f"Error divided by allowed error, a dot per case; {counted(total, 'case')}"
     caption += f", {drawn:,} of them drawn" if drawn < total else ""

@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from refkit.reports.analysis import AnalysisView
 from refkit.reports.values import severity, text
 
 
 @dataclass(frozen=True)
 class CaseView:
-    """One case of a check: what was tried and how close it came."""
+    """One case of a check: what was tried and how close it came. `reduction`, `error` and `allowed` are those of
+    `refkit.records.CaseRecord`."""
 
     dims: Mapping[str, int]
     layouts: Mapping[str, str]
@@ -25,6 +27,9 @@ class CaseView:
     scalars: Mapping[str, Any]
     absent: tuple[str, ...]
     ratio: float | None
+    reduction: int | None = None
+    error: float | None = None
+    allowed: float | None = None
 
     @property
     def shape(self) -> str:
@@ -62,6 +67,7 @@ class WorstView:
     allowed: float | None
     shape: tuple[int, ...]
     map: np.ma.MaskedArray | None
+    config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def position(self) -> str:
@@ -74,6 +80,16 @@ class WorstView:
         if not self.shape:
             return (0, 0)
         return (math.prod(self.shape[:-1]), self.shape[-1])
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """What a sanitizer saw. `code` holds the lines around it: number, text, and whether it is the line meant."""
+
+    what: str
+    place: str
+    rest: str = ""
+    code: tuple[tuple[int, str, bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,11 +110,29 @@ class CheckView:
     case: CaseView | None
     case_is_shrunk: bool
     worst: WorstView | None
-    findings: tuple[str, ...]
+    findings: tuple[FindingView, ...]
+    ulps: Mapping[str, int] = field(default_factory=dict)
+    orders: int | None = None
+    pattern: WorstView | None = None
+
+    @property
+    def mapped(self) -> WorstView | None:
+        """The element whose error map shows most: `pattern` where there is one, else `worst`; None without a map."""
+        known = [each for each in (self.pattern, self.worst) if each is not None and each.map is not None]
+        return known[0] if known else None
 
     @property
     def fails(self) -> bool:
         return self.status not in ("passed", "skipped")
+
+
+@dataclass(frozen=True)
+class MutationView:
+    """What mutation testing of the kernel found; `survived` says what each survivor changed."""
+
+    mutants: int
+    killed: int
+    survived: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,10 +150,17 @@ class KernelView:
     message: str
     checks: tuple[CheckView, ...]
     slug: str = ""
+    deterministic: bool | None = None
+    analysis: AnalysisView | None = None
+    mutation: MutationView | None = None
 
     @property
     def fails(self) -> bool:
         return self.status not in ("passed", "skipped")
+
+    def check(self, name: str) -> CheckView | None:
+        """The check of that name."""
+        return next((check for check in self.checks if check.name == name), None)
 
     @property
     def failing_checks(self) -> tuple[CheckView, ...]:

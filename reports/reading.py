@@ -1,38 +1,31 @@
-"""The JSON of a run read into the views of model.py; a missing or odd field costs its part of the page, no more."""
+"""The JSON of a run read into the views of model.py; an optional field that is absent costs its part of the page."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from refkit.reports.model import CaseView, CheckView, KernelView, RunView, WorstView
+from refkit.reports.analysis import read_analysis
+from refkit.reports.model import CaseView, CheckView, FindingView, KernelView, MutationView, RunView, WorstView
+from refkit.reports.schema import ReportError, check_run
 from refkit.reports.values import count, exceeds, number, text
 
-SCHEMA = 1
+__all__ = ["ReportError", "read_case", "read_run", "slug"]
+
 MAP_LIMIT = 64
-STATUS_ORDER = {"failed": 0, "error": 1, "mistrusted": 2, "passed": 4, "skipped": 5}
-UNKNOWN_STATUS = 3
-
-
-class ReportError(ValueError):
-    """What was handed in is not a run; the message is one line."""
+STATUS_ORDER = {"failed": 0, "error": 1, "mistrusted": 2, "passed": 3, "skipped": 4}
 
 
 def read_run(run: Any) -> RunView:
-    """The run of contract 1's JSON object; ReportError where it is not one."""
-    if not isinstance(run, Mapping):
-        raise ReportError(f"the run is a JSON {_json_type(run)}, expected an object as --json writes it")
-    if run.get("schema", SCHEMA) != SCHEMA:
-        raise ReportError(f"the run has schema {run['schema']!r}, this refkit reads schema {SCHEMA}")
-    if not isinstance(run.get("kernels"), list):
-        raise ReportError("the run has no list 'kernels', expected an object as `refkit all --json FILE` writes it")
-    kernels = tuple(_read_kernel(entry) for entry in run["kernels"] if isinstance(entry, Mapping))
-    kernels = tuple(sorted(_with_slugs(kernels), key=lambda kernel: STATUS_ORDER.get(kernel.status, UNKNOWN_STATUS)))
+    """The run of contract 1's JSON object; ReportError, naming the field, where it is not one."""
+    check_run(run)
+    kernels = tuple(_read_kernel(entry) for entry in run["kernels"])
+    kernels = tuple(sorted(_with_slugs(kernels), key=lambda kernel: STATUS_ORDER[kernel.status]))
     summary = _object(run.get("summary"))
     counts: dict[str, int] = {}
     for kernel in kernels:
@@ -59,23 +52,32 @@ def read_run(run: Any) -> RunView:
 
 
 def _read_kernel(entry: Mapping[str, Any]) -> KernelView:
-    checks = tuple(_read_check(check) for check in _items(entry.get("checks")))
+    checks = tuple(_read_check(check) for check in entry.get("checks") or ())
     return KernelView(
-        name=text(entry.get("name")) or "unnamed kernel",
+        name=text(entry["name"]) or "unnamed kernel",
         operator=text(entry.get("operator")),
         direction=text(entry.get("direction")),
         precision=_precision(entry.get("precision")),
-        status=text(entry.get("status")) or _worst_status(checks),
+        status=entry["status"],
         cases=count(entry.get("cases"), sum(check.cases for check in checks)),
         seconds=number(entry.get("seconds")),
         source=text(entry.get("source")),
         message=text(entry.get("message")),
         checks=checks,
+        deterministic=entry.get("deterministic"),
+        analysis=read_analysis(entry.get("analysis")),
+        mutation=_read_mutation(entry.get("mutation")),
     )
 
 
+def _read_mutation(entry: Mapping[str, Any] | None) -> MutationView | None:
+    if entry is None:
+        return None
+    return MutationView(entry["mutants"], entry["killed"], tuple(text(each) for each in entry.get("survived") or ()))
+
+
 def _read_check(entry: Mapping[str, Any]) -> CheckView:
-    cases_data = tuple(read_case(case) for case in _items(entry.get("cases_data")))
+    cases_data = tuple(read_case(case) for case in entry.get("cases_data") or ())
     shrunk = entry.get("case")
     failing = [case for case in cases_data if exceeds(case.ratio)]
     case_file = text(entry.get("case_file"))
@@ -83,8 +85,8 @@ def _read_check(entry: Mapping[str, Any]) -> CheckView:
     if not replay and case_file:
         replay = f"python -m refkit.verify replay {shlex.quote(case_file)}"
     return CheckView(
-        name=text(entry.get("name")) or "unnamed check",
-        status=text(entry.get("status")) or "error",
+        name=text(entry["name"]) or "unnamed check",
+        status=entry["status"],
         cases=count(entry.get("cases"), len(cases_data)),
         worst_ratio=number(entry.get("worst_ratio")),
         message=text(entry.get("message")),
@@ -97,46 +99,49 @@ def _read_check(entry: Mapping[str, Any]) -> CheckView:
         case=read_case(shrunk) if isinstance(shrunk, Mapping) else min(failing, key=_size, default=None),
         case_is_shrunk=isinstance(shrunk, Mapping),
         worst=_read_worst(entry.get("worst")),
-        findings=_findings(entry.get("findings")),
+        findings=tuple(_finding(item) for item in entry.get("findings") or ()),
+        ulps=_object(entry.get("ulps")),
+        orders=entry.get("orders"),
+        pattern=_read_worst(entry.get("pattern")),
     )
 
 
 def read_case(entry: Mapping[str, Any]) -> CaseView:
-    """One case; dims that are no whole numbers are dropped."""
-    absent = entry.get("absent")
+    """One case."""
     return CaseView(
-        dims={text(key): int(size) for key, size in _object(entry.get("dims")).items() if isinstance(size, int)},
-        layouts={text(key): text(layout) for key, layout in _object(entry.get("layout", entry.get("layouts"))).items()},
+        dims={text(key): size for key, size in _object(entry.get("dims")).items()},
+        layouts={
+            text(key): text(layout) for key, layout in _object(entry.get("layout") or entry.get("layouts")).items()
+        },
         config=_object(entry.get("config")),
         scenario=text(entry.get("scenario")),
         values=text(entry.get("values")),
         scalars=_object(entry.get("scalars")),
-        absent=tuple(text(name) for name in absent) if isinstance(absent, list | tuple) else (),
+        absent=tuple(text(name) for name in entry.get("absent") or ()),
         ratio=number(entry.get("ratio")),
+        reduction=entry.get("reduction"),
+        error=number(entry.get("error")),
+        allowed=number(entry.get("allowed")),
     )
 
 
-def _read_worst(entry: Any) -> WorstView | None:
-    if not isinstance(entry, Mapping) or not entry:
+def _read_worst(entry: Mapping[str, Any] | None) -> WorstView | None:
+    if not entry:
         return None
     return WorstView(
         output=text(entry.get("output")),
-        index=_integers(entry.get("index")),
+        index=tuple(entry.get("index") or ()),
         got=number(entry.get("got")),
         expected=number(entry.get("expected")),
         allowed=number(entry.get("allowed")),
-        shape=_integers(entry.get("shape")),
-        map=_read_map(entry.get("error_map", entry.get("map"))),
+        shape=tuple(entry.get("shape") or ()),
+        map=_read_map(entry.get("error_map") or ()),
+        config=_object(entry.get("config")),
     )
 
 
-def _read_map(rows: Any) -> np.ma.MaskedArray | None:
+def _read_map(rows: Sequence[Sequence[Any]]) -> np.ma.MaskedArray | None:
     """A masked float64 array (m, n) with m, n <= MAP_LIMIT; None is masked."""
-    if not isinstance(rows, list | tuple) or not rows:
-        return None
-    if not isinstance(rows[0], list | tuple):
-        rows = [rows]
-    rows = [row for row in rows if isinstance(row, list | tuple)]
     width = max((len(row) for row in rows), default=0)
     if width == 0:
         return None
@@ -154,18 +159,17 @@ def _read_map(rows: Any) -> np.ma.MaskedArray | None:
     return np.ma.masked_less(grid, 0.0)
 
 
-def _findings(value: Any) -> tuple[str, ...]:
-    items = value if isinstance(value, list | tuple) else [value]
-    return tuple(_finding(item) for item in items if item)
-
-
-def _finding(item: Any) -> str:
+def _finding(item: Any) -> FindingView:
     if not isinstance(item, Mapping):
-        return text(item)
-    place = text(item.get("file")) + (f":{text(item['line'])}" if item.get("line") else "")
+        return FindingView(text(item), "")
+    line = item.get("line") or 0
+    place = text(item.get("file")) + (f":{line}" if line else "")
     head = ": ".join(part for part in (text(item.get("kind")), text(item.get("message"))) if part)
-    rest = [f"{key}: {text(value)}" for key, value in item.items() if key not in ("kind", "message", "file", "line")]
-    return " · ".join(part for part in (head, place, *rest) if part)
+    known = ("kind", "message", "file", "line", "code", "code_start")
+    rest = [f"{key}: {text(value)}" for key, value in item.items() if key not in known and value]
+    start = item.get("code_start") or line
+    code = tuple((start + i, text(each), start + i == line) for i, each in enumerate(item.get("code") or ()))
+    return FindingView(head, place, " · ".join(rest), code)
 
 
 def _precision(value: Any) -> str:
@@ -195,28 +199,9 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:80] or "kernel"
 
 
-def _worst_status(checks: tuple[CheckView, ...]) -> str:
-    return min((c.status for c in checks), key=lambda s: STATUS_ORDER.get(s, UNKNOWN_STATUS), default="error")
-
-
 def _size(case: CaseView) -> tuple[int, int]:
     return (case.elements, sum(case.dims.values()))
 
 
-def _items(value: Any) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _integers(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list | tuple):
-        return ()
-    return tuple(int(item) for item in value if isinstance(item, int))
-
-
-def _json_type(value: Any) -> str:
-    names = {list: "list", str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
-    return names.get(type(value), type(value).__name__)
+def _object(value: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    return value or {}

@@ -95,6 +95,7 @@ class _Found:
     number: int
     shrunk: bool = False
     case_file: str = ""
+    pattern: WorstRecord | None = None
 
 
 @dataclass
@@ -294,15 +295,20 @@ class _KernelRun:
             self._announce(find_check(name))
 
     def _diagnosed(self, found: _Found) -> _Found:
-        """The same finding with the diagnosis of a larger case that fails likewise, since there the pattern shows."""
-        if found.finding.worst is None or _size(found.case) >= DIAGNOSED_SIZE:
+        """The same finding with the pattern and the diagnosis of a case that is large enough to show them, the same or
+        another one that fails likewise."""
+        if found.finding.worst is None:
             return found
+        if _size(found.case) >= DIAGNOSED_SIZE:
+            return replace(found, pattern=_of_launch(found.finding.worst, found.case))
         check = find_check(found.examined_by)
         larger = [case for case in self.progress[check.name].plan.cases if _size(case) >= DIAGNOSED_SIZE]
         for case in sorted(larger, key=lambda case: (min(case.dims.values()) < 3, _size(case)))[:3]:
             finding = check.examine(CaseRun(self.spec, case, self.backend)).finding(found.finding.check)
-            if finding is not None and finding.diagnosis:
-                return replace(found, finding=replace(found.finding, diagnosis=finding.diagnosis))
+            if finding is not None and finding.worst is not None:
+                diagnosis = finding.diagnosis or found.finding.diagnosis
+                pattern = _of_launch(finding.worst, case)
+                return replace(found, finding=replace(found.finding, diagnosis=diagnosis), pattern=pattern)
         return found
 
     @contextmanager
@@ -363,6 +369,7 @@ class _KernelRun:
             diagnosis=finding.diagnosis,
             case_file=found.case_file,
             worst=_of_launch(finding.worst, found.case) or record.worst,
+            pattern=found.pattern,
             case=shown,
         )
 

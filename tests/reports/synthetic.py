@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from refkit.cuda_kernels.layouts import LAYOUTS
+
+TF32: Any = LAYOUTS["mma.m16n8k8.tf32"]
 OPERATORS = {
     "linear": ("T", "K", "N"),
     "layer_norm": ("T", "C"),
@@ -29,7 +32,16 @@ def synthetic_case(rng: np.random.Generator, dims: tuple[str, ...], ratio: float
         "scenario": str(rng.choice(["random", "every dim 7", "tile + 1", "a prime"])),
         "values": str(rng.choice(VALUES)),
         "ratio": ratio,
+        **_against_length(rng, ratio),
     }
+
+
+def _against_length(rng: np.random.Generator, ratio: float | None) -> dict[str, Any]:
+    if not ratio:
+        return {"reduction": None, "error": None, "allowed": None}
+    terms = int(2 ** rng.uniform(0, 14))
+    allowed = 4e-7 * terms**0.5
+    return {"reduction": terms, "error": allowed * ratio * 0.4, "allowed": allowed}
 
 
 def synthetic_check(rng: np.random.Generator, name: str, dims: tuple[str, ...], cases: int) -> dict[str, Any]:
@@ -43,13 +55,44 @@ def synthetic_check(rng: np.random.Generator, name: str, dims: tuple[str, ...], 
         "cases": cases,
         "worst_ratio": max(ratios, default=None),
         "message": "",
-        "diagnosis": None,
-        "case_file": None,
+        "diagnosis": "",
+        "case_file": "",
         "bound": "exact" if exact else "tracked",
         "sensitivity": None if exact else float(10 ** rng.uniform(-7, -5)),
         "cases_data": data,
         "worst": synthetic_worst(rng, False) if name == "accuracy" else None,
         "findings": [],
+        "ulps": {} if exact else {str(k): int(4000 * 0.5**i) + 1 for i, k in enumerate((0, 1, 2, 4, 8, 16))},
+        "orders": 3 if name == "determinism" else None,
+    }
+
+
+def synthetic_analysis(number: int) -> dict[str, Any]:
+    """An invented analysis: one good line, one poor one, two architectures, one tensor-core instruction."""
+    line = {"kernel": "k", "file": "kernels/norm.py", "bytes_per_lane": 4, "lanes": 32.0}
+    resource = {"kernel": f"kernel_{number}", "threads": 256, "spill_bytes": 0, "stack_bytes": 0, "shared_bytes": 2048}
+    registers = {"registers": 142, "occupancy": {"blocks": 1, "fraction": 0.125, "limits": ["registers"]}}
+    bounds = {"launch_bounds": [256, 2], "registers": 128, "spill_bytes": 12, "blocks_per_sm": 2}
+    return {
+        "case": {"dims": {"T": 256, "C": 256}, "config": {"block": 64}},
+        "lines": [
+            {**line, "line": 31, "space": "global", "access": "read", "sectors": 32.0, "ideal_sectors": 4.0}
+            | {"problem": "uncoalesced", "code": "total += x[row, column]"},
+            {**line, "line": 40, "space": "shared", "access": "write", "passes": 1.5, "worst_passes": 2}
+            | {"ideal_passes": 1.0, "problem": "", "code": "tile[row, column] = value"},
+        ],
+        "resources": [
+            {**resource, "compute_capability": "7.5", "problem": "needs compute capability 9.0"},
+            {**resource, **registers, "compute_capability": "9.0", "problem": ""}
+            | {"cliff": {"registers": 128, "blocks": 2}, "bounded": bounds, "bounded_256": bounds}
+            | {"instructions": {"fma": 64, "load.global.16": 4, "mma": 2}},
+        ],
+        "fragments": [
+            {"name": "mma.m16n8k8.tf32", "operand": letter, "map": list(fragment.to_text())}
+            for letter, fragment in zip("ABC", (TF32.a, TF32.b, TF32.c))
+        ],
+        "problem": "",
+        "missing": "",
     }
 
 
@@ -68,6 +111,7 @@ def synthetic_worst(rng: np.random.Generator, failing: bool, shape: tuple[int, i
         "expected": 1.25,
         "allowed": 3.2e-6,
         "shape": list(shape),
+        "config": {"block_m": 32, "block_n": 64},
         "error_map": [[round(float(cell), 5) for cell in row] for row in grid],
     }
 
@@ -84,6 +128,10 @@ def break_check(rng: np.random.Generator, kernel: dict[str, Any], check: dict[st
         message=f"{len(failing)} of {len(check['cases_data'])} cases exceed the allowed error",
         diagnosis="The last columns are never written: the loop bound is rounded down to a multiple of the block.",
         case_file=f".refkit/cases/{kernel['name']}-{check['name']}-{number}.json",
+        findings=[
+            {"kind": "race: read-write", "message": "two threads on sums[0]", "file": "kernels/norm.py", "line": 31}
+            | {"code": ["if lane == 0:", "    sums[0] += x", "cuda.syncthreads()"], "code_start": 30}
+        ],
         case={**failing[0], "dims": dict.fromkeys(failing[0]["dims"], 1) | {list(failing[0]["dims"])[-1]: 65}},
         worst=synthetic_worst(rng, True),
         sensitivity=None,
@@ -120,7 +168,10 @@ def synthetic_run(
             "status": "passed",
             "cases": sum(check["cases"] for check in checks),
             "seconds": float(rng.uniform(0.5, 9)),
+            "deterministic": number % 4 != 0,
             "checks": checks,
+            "analysis": synthetic_analysis(number) if number % 2 else None,
+            "mutation": {"mutants": 40, "killed": 39, "survived": ["line 31: < for <="]} if number % 3 == 0 else None,
         }
         if number in failing:
             break_check(rng, kernel, checks[0], number)

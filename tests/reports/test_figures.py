@@ -10,19 +10,28 @@ from matplotlib.image import imread
 
 from refkit.reports import write
 from refkit.reports.drawing import PALETTE, to_svg
-from refkit.reports.figures import CASES_DRAWN, coverage_figure, errors_figure, position_figure
+from refkit.reports.figures import CASES_DRAWN, coverage_figure, errors_figure
+from refkit.reports.position import MOST_EDGES, position_figure
 from refkit.reports.reading import read_run
 
 
-def _kernel(checks):
-    return read_run({"kernels": [{"name": "k", "checks": checks}]}).kernels[0]
+def _kernel(checks, status="failed"):
+    checks = [{"name": "c", "status": status} | check for check in checks]
+    return read_run({"schema": 1, "kernels": [{"name": "k", "status": status, "checks": checks}]}).kernels[0]
 
 
 def _strokes(drawing, colour):
     """The lines (x0, y0, x1, y1) that the figure draws in a colour, one list per path."""
     found = re.findall(rf'<path d="([^"]*)" style="[^"]*stroke: var\(--fig-{colour}\)', to_svg(drawing))
-    lines = [re.findall(r"M ([\d.]+) ([\d.]+) L ([\d.]+) ([\d.]+)", path) for path in found]
-    return [[tuple(map(float, line)) for line in path] for path in lines]
+    return [[_ends(step) for step in re.findall(r"M[^M]+", path)] for path in found]
+
+
+def _ends(step):
+    x, y, kind, *rest = re.fullmatch(r"M(-?[\d.]+) (-?[\d.]+)([hvL])(.*)", step).groups()
+    x, y = float(x), float(y)
+    if kind == "L":
+        return (x, y, *map(float, rest[0].split()))
+    return (x, y, x + float(rest[0]), y) if kind == "h" else (x, y, x, y + float(rest[0]))
 
 
 def test_figures_draw_a_dot_for_every_case():
@@ -37,7 +46,8 @@ def test_figures_draw_a_dot_for_every_case():
 
 def test_dots_show_in_the_png_as_well(tmp_path):
     cases = [{"dims": {"R": 3}, "ratio": 10.0 ** (-2 * i / 100)} for i in range(100)]
-    write({"kernels": [{"name": "k", "status": "passed", "checks": [{"name": "c", "cases_data": cases}]}]}, tmp_path)
+    kernel = {"name": "k", "status": "failed", "checks": [{"name": "c", "status": "failed", "cases_data": cases}]}
+    write({"schema": 1, "kernels": [kernel]}, tmp_path)
     image = imread(tmp_path / "k-errors.png")[..., :3]
     blue = np.array([int(PALETTE["point"][i : i + 2], 16) for i in (1, 3, 5)]) / 255
     assert (np.abs(image - blue).max(axis=2) < 0.02).sum() > 100 * 8
@@ -95,3 +105,43 @@ def test_coverage_marks_each_size_once_and_failing_ones_apart():
     assert drawing is not None
     assert [sum(len(path) for path in _strokes(drawing, colour)) for colour in ("point", "bad")] == [2, 1 + 2]
     assert drawing.alt == "Sizes tried. R: 3 sizes from 1 to 64; C: 2 sizes from 0 to 300."
+
+
+def test_of_a_passing_check_fewer_cases_are_drawn():
+    ratios = [0.001 * (1 + i % 7) for i in range(300)] + [0.9]
+    check = {"cases_data": [{"dims": {"R": 1}, "ratio": ratio} for ratio in ratios]}
+    drawing = errors_figure(_kernel([check], "passed"))
+    assert f"{CASES_DRAWN // 3} of them drawn" in drawing.caption
+    assert max(x for path in _strokes(drawing, "point") for x, *_ in path) > 300  # the worst is among them
+
+
+def _edges(config, shape):
+    worst = {"output": "y", "index": [0] * len(shape), "shape": shape, "error_map": [[0.1] * 8] * 8, "config": config}
+    drawing = position_figure("c", _kernel([{"worst": worst}]).checks[0].worst)
+    lines = [line for path in _strokes(drawing, "ink")[:-1] for line in path]
+    rows = sorted({y0 for x0, y0, x1, y1 in lines if y0 == y1})
+    columns = sorted({x0 for x0, y0, x1, y1 in lines if x0 == x1})
+    return drawing, rows, columns
+
+
+def test_tile_edges_stand_where_a_tile_begins():
+    drawing, rows, columns = _edges({"block_m": 16, "block_n": 24, "block_k": 8, "threads": 64}, [48, 96])
+    assert len(rows) == 2
+    assert len(columns) == 3
+    left, right, top = 48, drawing.width - 12, 22
+    assert columns == pytest.approx([left + (right - left) * k / 4 for k in (1, 2, 3)], abs=0.6)
+    assert rows[0] - top == pytest.approx(rows[1] - rows[0], abs=0.6)
+    assert "16 rows, block_m; 24 columns, block_n" in drawing.caption
+
+
+def test_each_matrix_of_an_output_is_tiled_anew():
+    _, rows, columns = _edges({"block_q": 16}, [2, 20, 8])
+    assert columns == []
+    assert len(rows) == 3  # 16, 20 where the second matrix begins, and 36
+
+
+def test_tiles_too_many_to_draw_and_configurations_without_tiles_draw_no_edges():
+    drawing, rows, columns = _edges({"block_m": 2, "block_n": True}, [2 * (MOST_EDGES + 2), 8])
+    assert rows == columns == []
+    assert "tiles" not in drawing.caption
+    assert _edges({"block": 64, "block_m": 0}, [128, 128])[1:] == ([], [])

@@ -51,8 +51,9 @@ def _failing_call(arguments, capsys):
         (b"\xff\xfe", "not UTF-8 text: byte 0 is 0xff"),
         (b"[" * 100_000, "nested too deeply|not JSON"),
         (b"[1]", "JSON list, expected an object"),
-        (b'{"schema": 7, "kernels": []}', "schema 7"),
-        (b'{"schema": 1}', "no list 'kernels'"),
+        (b'{"schema": 7, "kernels": []}', "schema is 7, this refkit reads 1"),
+        (b'{"schema": 1}', "kernels is missing"),
+        (b'{"schema": 1, "kernels": [{"name": "k"}]}', r"kernels\[0\].status is missing"),
     ],
     ids=lambda value: repr(value)[:20],
 )
