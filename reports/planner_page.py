@@ -130,7 +130,7 @@ def _parts(sheet: Sheet, group: str, parts: Parts) -> list[str | list[str]]:
 
 
 def _formulas() -> str:
-    """`{linear: {forward: {flops: (p, g, o) => ...}}}`: p the inputs, g all groups, o the group's own figures so far."""
+    """`{linear: {forward: {flops: (p, g, o) => ...}}}`: p the inputs, g all groups, o this group's figures."""
     return _object({name: _object(_functions(sheet)) for name, sheet in sheets().items()})
 
 

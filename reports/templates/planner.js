@@ -130,7 +130,7 @@ function rowTable(table, heading) {
 }
 
 function lists(table) {
-  return [element("div", { class: "planner-lists" }, ...table.map((group) => element("div", {}, element("h4", {}, group.title),
+  return [element("div", { class: "planner-lists" }, ...table.map((group) => element("div", {}, element(standalone ? "h3" : "h4", { class: "planner-subheading" }, group.title),
     element("dl", {}, ...group.figures.flatMap((figure) => [element("dt", {}, figure.label), element("dd", {}, numberButton(`${group.name}.${figure.name}`))])))))];
 }
 
@@ -145,7 +145,7 @@ function buildResults() {
     const table = sheetOf().groups.filter((group) => group.table === name && group.name in groups);
     if (!table.length) continue;
     const make = name === "totals" ? lists : name === "ledger" ? rowTable : columnTable;
-    boxes.push(element("div", {}, element("h3", {}, heading), ...make(table, heading)));
+    boxes.push(element("div", {}, element(standalone ? "h2" : "h3", { class: "planner-heading" }, heading), ...make(table, heading)));
   }
   byId("planner-tables").replaceChildren(...boxes);
   [byId("planner-summary"), ...boxes].forEach(roving);
