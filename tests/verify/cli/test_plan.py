@@ -2,10 +2,15 @@
 
 import json
 import re
+import shlex
+from pathlib import Path
 
 import pytest
 
 from refkit.verify.__main__ import main
+from tests.test_docs import matches
+
+PAGE = Path(__file__).parents[3] / "docs" / "planner.md"
 
 LINEAR = ["plan", "linear", "-T", "8192", "-K", "4096", "-N", "14336"]
 LAYERS = {
@@ -124,3 +129,32 @@ def test_wrong_calls_are_one_line_with_status_2(arguments, said, capsys):
 def test_traceback_is_taken_after_the_layer_too(capsys):
     assert main([*LINEAR, "--device", "t4", "--traceback"]) == 2
     assert "Traceback" in capsys.readouterr().err
+
+
+def commands_of_the_documentation():
+    """Every command of docs/planner.md, with the text that is said to follow it where one does."""
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    for index, (language, block) in enumerate(blocks):
+        if language != "sh":
+            continue
+        after = blocks[index + 1] if index + 1 < len(blocks) else ("", "")
+        lines = block.strip().splitlines()
+        for each in lines:
+            yield each, after[1] if after[0] == "text" and len(lines) == 1 else None
+
+
+@pytest.mark.parametrize(("command", "expected"), list(commands_of_the_documentation()))
+def test_the_commands_of_the_documentation_run_and_print_what_it_says(command, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(command, comments=True)
+    assert words[:3] == ["python", "-m", "refkit.verify"]
+    assert main(words[3:]) == 0
+    printed = capsys.readouterr().out
+    if expected is not None:
+        assert matches(expected, printed), printed
+
+
+def test_the_documentation_shows_two_outputs_and_names_every_layer():
+    commands = list(commands_of_the_documentation())
+    assert sum(expected is not None for _, expected in commands) == 2
+    assert {command.split()[4] for command, _ in commands} == {*LAYERS, "devices", "page"}
