@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from numba import cuda, float32
 
 from ..launch import present_or_empty
+from ..launch.absent import empty_array
 
 
 class Operands(NamedTuple):
@@ -84,5 +85,4 @@ def operands_or_bias(operands: Any | None, bias: Any | None, dtype: Any) -> Any:
     """`operands` as given, or the `Operands` of a product with this bias (None: none)."""
     if operands is not None:
         return operands
-    empty = cuda.device_array((0, 0), dtype)
-    return Operands(present_or_empty(bias, dtype), empty)
+    return Operands(present_or_empty(bias, dtype), empty_array(2, dtype))

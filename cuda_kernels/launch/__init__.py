@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from .absent import present_or_empty
 from .checks import ceil_div, check_block, check_multiple, check_shape
 from .declarations import FLOAT32, FLOATS, INTEGERS, ArrayArgument, add_into, read, update, write
 from .decorator import launcher
 from .streams import as_stream
-from .views import present_or_empty, transposed
+from .views import transposed
 
 __all__ = [
     "FLOAT32",

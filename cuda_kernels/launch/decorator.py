@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from numba import cuda
-
 from . import shapes
+from .absent import empty_array
 from .declarations import ArrayArgument, name_of
 from .foreign import as_device_array, current_device
 from .overlap import check_overlaps, extent_of
@@ -93,7 +92,7 @@ def _prepare(
     shapes.check(name, present)
     check_overlaps(name, [extent_of(key, array, argument.written) for key, argument, array in present], in_place)
     for key, argument in absent:
-        given[key] = cuda.device_array((0,) * len(argument.dims), _absent_dtype(argument, present), stream=stream)
+        given[key] = empty_array(len(argument.dims), _absent_dtype(argument, present))
 
 
 def _absent_dtype(argument: ArrayArgument, present: list[tuple[str, ArrayArgument, Any]]) -> Any:

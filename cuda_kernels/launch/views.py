@@ -1,10 +1,9 @@
-"""Views of device arrays: transposes without a copy, and arrays that stand in for absent ones."""
+"""Views of device arrays: transposes without a copy."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from numba import cuda
 from numba.cuda.cudadrv import devicearray
 
 
@@ -18,8 +17,3 @@ def transposed(array: Any) -> Any:
         return array.T  # Numba's simulator, where it is a view
     shape, strides = array.shape[::-1], array.strides[::-1]
     return type(array)(shape, strides, array.dtype, stream=array.stream, gpu_data=array.gpu_data)
-
-
-def present_or_empty(array: Any | None, dtype: Any) -> Any:
-    """`array` itself, or an array of no elements where there is none, so that a kernel keeps one signature."""
-    return cuda.device_array(0, dtype) if array is None else array

@@ -230,6 +230,9 @@ class Watch:
         whole = int(row[shadow.FINDING_PROBLEM]) in _OF_AN_INDEX
         if problem in ("divergent-barrier", "exited-threads", "reads-absent-lane"):
             return None
+        empty = [name for name, array in self.arrays if array.host.size == 0]
+        if whole and address == 0 and empty and int(row[shadow.FINDING_LIMIT]) == 0:
+            return " or ".join(empty)
         if problem == "local" or (whole and address == 0):
             return f"a local array ({linecache.getline(file, line).strip()})"
         for name, array in self.arrays:
