@@ -4,11 +4,13 @@ status."""
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +97,6 @@ def resolve_backend(name: str) -> str:
 
 def with_backend(chosen: Options, backend: str) -> Options:
     """The same options with the backend settled, so that every worker takes the same."""
-    from dataclasses import replace
-
     return replace(chosen, backend=backend)
 
 
@@ -199,6 +199,8 @@ class Keeper:
         self.partial = path.absolute().with_name(f".{path.name}.partial") if path is not None and beside else None
         self.record_of = record_of
         self.kernels: list[KernelRecord] = []
+        # A large run has megabytes of kernels, and writes them as often as it has kernels: each becomes JSON once.
+        self._texts: dict[int, tuple[KernelRecord, str]] = {}
 
     def take(self, event: Event) -> None:
         """Note a finished kernel."""
@@ -207,20 +209,36 @@ class Keeper:
         if self.partial is not None and isinstance(event, KernelDone):
             self.kernels.append(event.record)
             with suppress(OSError):  # a full disk: what is found counts all the same
-                options.write_json(self.partial, self.record_of(self.kernels, True).to_json())
+                self._write(self.partial, self.record_of(self.kernels, True))
 
     def finish(self, record: RunRecord) -> list[str]:
         """Write the whole result in its place; what went wrong, one line each."""
         if self.path is None:
             return []
         try:
-            options.write_json(self.path, record.to_json())
+            self._write(self.path.absolute(), record)
         except OSError as error:
             return [f"--json {self.path} was not written: {error.strerror or error}"]
         if self.partial is not None:
             with suppress(OSError):
                 self.partial.unlink(missing_ok=True)
         return []
+
+    def _write(self, path: Path, record: RunRecord) -> None:
+        """The JSON of `record`, a line for each kernel, its other members before them."""
+        from refkit.verify.store import write_atomically
+
+        head = {**replace(record, kernels=()).to_json(), "summary": record.summary}
+        del head["kernels"]
+        kernels = ",\n".join(map(self._text, record.kernels))
+        members = json.dumps(head, indent=2, allow_nan=False).removesuffix("\n}")
+        write_atomically(path, f'{members},\n  "kernels": [\n{kernels}\n  ]\n}}\n')
+
+    def _text(self, kernel: KernelRecord) -> str:
+        known = self._texts.get(id(kernel))
+        if known is None or known[0] is not kernel:
+            known = self._texts[id(kernel)] = kernel, json.dumps(kernel.to_json(), allow_nan=False)
+        return known[1]
 
 
 def write_junit(record: RunRecord, path: Path | None) -> list[str]:
