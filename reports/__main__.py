@@ -6,13 +6,12 @@ Exit status: 0 the report was written; 2 the call was wrong (no such file, no JS
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from refkit.reports import ReportError, write
+from refkit.reports import ReportError, read_file, write
 
 
 class _Parser(argparse.ArgumentParser):
@@ -30,28 +29,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
-        print(write(_load(options.results), options.out))
+        print(write(read_file(options.results), options.out))
     except (ReportError, OSError) as error:
         print(f"refkit.reports: {_one_line(error, options.results)}", file=sys.stderr)
         return 2
     return 0
 
 
-def _load(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ReportError(f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
-    except UnicodeDecodeError as error:
-        raise ReportError(f"not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}") from error
-    except RecursionError as error:
-        raise ReportError("nested too deeply for a run") from error
-
-
 def _one_line(error: Exception, results: Path) -> str:
     if isinstance(error, OSError):
         return f"{error.filename or results}: {error.strerror or error}"
-    return f"{results}: {error}"
+    return str(error) if str(error).startswith(f"{results}: ") else f"{results}: {error}"
 
 
 if __name__ == "__main__":

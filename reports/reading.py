@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import shlex
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,10 +19,29 @@ from refkit.reports.model import CaseView, CheckView, FindingView, KernelView, M
 from refkit.reports.schema import ReportError, check_run
 from refkit.reports.values import count, exceeds, number, text
 
-__all__ = ["ReportError", "read_case", "read_run", "slug"]
+__all__ = ["ReportError", "read_case", "read_file", "read_run", "slug"]
 
 MAP_LIMIT = 64
 STATUS_ORDER = {"failed": 0, "error": 1, "mistrusted": 2, "passed": 3, "skipped": 4}
+
+
+def read_file(path: Path) -> Any:
+    """The JSON in a file, packed with gzip or not; ReportError, which begins with the file's name, where it holds none,
+    and OSError where it cannot be read."""
+    data = path.read_bytes()
+    try:
+        if data[:2] == b"\x1f\x8b":
+            data = gzip.decompress(data)
+        return json.loads(data.decode("utf-8"))
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ReportError(f"{path}: not a whole gzip file: {error}") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise ReportError(f"{path}: not JSON: {error.msg} at {place}") from None
+    except UnicodeDecodeError as error:
+        raise ReportError(f"{path}: not UTF-8 text: byte {error.start} is {error.object[error.start]:#04x}") from None
+    except RecursionError:
+        raise ReportError(f"{path}: nested too deeply for a run") from None
 
 
 def read_run(run: Any) -> RunView:

@@ -38,7 +38,8 @@
         (!verdict.value || row.dataset.verdict === verdict.value) &&
         (!operator || !operator.value || row.dataset.operator === operator.value);
       row.hidden = !fits;
-      document.getElementById(row.querySelector("a").hash.slice(1)).hidden = !fits;
+      const link = row.querySelector("a");
+      if (link) document.getElementById(link.hash.slice(1)).hidden = !fits;
       shown += fits ? 1 : 0;
     }
     count.textContent = shown === rows.length ? `${shown} kernel${shown === 1 ? "" : "s"}` : `${shown} of ${rows.length} kernels`;
