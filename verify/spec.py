@@ -128,7 +128,7 @@ class KernelSpec:
 
     def _default_operator(self) -> str:
         # A kernel file of refkit carries its operator's name.
-        package, _, stem = getattr(self.launch, "__module__", "").rpartition(".")
+        package, _, stem = (getattr(self.launch, "__module__", None) or "").rpartition(".")
         return stem if package == "refkit.cuda_kernels" else self.name
 
     def _check_dims(self) -> None:

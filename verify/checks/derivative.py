@@ -5,7 +5,8 @@ For a gradient `dx` of the input `x`, a direction v and upstream gradients dy, t
     sum(dx * v)  =  d/dt sum(dy * forward(x + t v))  at t = 0
 
 are compared in float64, the right one by central differences at two step sizes. Nothing is launched: a reference that
-is wrong would make every verdict about the kernel wrong, so it is an error.
+is wrong would make every verdict about the kernel wrong, so it is an error. Gradients and upstream gradients are known
+by their names: `dx` or `grad_x` is that of `x`.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Derivative(Check):
             for _ in range(DIRECTIONS):
                 direction = rng.standard_normal(gradient.shape)
                 stated = float(np.sum(gradient * direction))
-                found, allowed = forward.slope(name.removeprefix("d"), direction)
+                found, allowed = forward.slope(_subject(name), direction)
                 # With no slope and no allowance, only equality holds.
                 ratio = 0.0 if stated == found else abs(stated - found) / allowed if allowed else np.inf
                 worst = max(worst, ratio) if not np.isnan(ratio) else np.inf
@@ -101,13 +102,11 @@ class _Forward:
                 self.obstacle = f"the forward reference needs {name!r}, which the backward kernel does not take"
                 return
         self.outputs = self._named(self(**self.values))
-        self.upstream = {
-            name.removeprefix("d"): array
-            for name, array in self.given.items()
-            if name.startswith("d") and name.removeprefix("d") in self.outputs
-        }
+        self.upstream = {_subject(name): array for name, array in self.given.items() if _subject(name) in self.outputs}
         if not self.upstream:
             self.obstacle = "no input is named after an output of the forward reference, as dy is after y"
+        elif not any(self._differentiates(name) for name in spec.outputs):
+            self.obstacle = "no output is named after an input of the forward reference, as dx or grad_x is after x"
 
     def __call__(self, **values: Any) -> Any:
         try:
@@ -122,11 +121,11 @@ class _Forward:
         if fields:
             return dict(zip(fields, result))
         results = result if isinstance(result, (tuple, list)) else (result,)
-        upstream = [name.removeprefix("d") for name in self.given if self._is_upstream(name)]
+        upstream = [_subject(name) for name in self.given if self._is_upstream(name)]
         return dict(zip(upstream, results))
 
     def _is_upstream(self, name: str) -> bool:
-        return name.startswith("d") and name not in self.values and name not in self.spec.outputs
+        return bool(_subject(name)) and name not in self.values and name not in self.spec.outputs
 
     def gradients(self, case: Case) -> dict[str, np.ndarray]:
         """The backward reference's gradients of forward inputs, from zeroed accumulators and the forward's own
@@ -141,7 +140,7 @@ class _Forward:
         return {name: array for name, array in outputs.items() if self._differentiates(name)}
 
     def _differentiates(self, name: str) -> bool:
-        value = self.values.get(name.removeprefix("d")) if name.startswith("d") else None
+        value = self.values.get(_subject(name))
         return isinstance(value, np.ndarray) and value.dtype == np.float64
 
     def slope(self, name: str, direction: np.ndarray) -> tuple[float, float]:
@@ -163,6 +162,14 @@ class _Forward:
         moved = self._named(self(**{**self.values, name: self.values[name] + step * direction}))
         terms = [np.asarray(moved[output]) * upstream for output, upstream in self.upstream.items()]
         return float(sum(term.sum() for term in terms)), float(sum(np.abs(term).sum() for term in terms))
+
+
+def _subject(name: str) -> str:
+    """What an array named `name` is the gradient of: `x` for `dx` and `grad_x`; empty where it is named otherwise."""
+    for prefix in ("grad_", "d"):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return ""
 
 
 def spec_arguments(spec: KernelSpec, inputs: Inputs) -> Mapping[str, Any]:

@@ -37,12 +37,12 @@ swiglu_backward_naive_spec = KernelSpec(
     reference=swiglu_vjp,
     args=backward(),
     configs={"block": [32]},
-    direction="backward",
+    derivative_of=swiglu,
 )
 swiglu_backward_rows_spec = KernelSpec(
     launch=kernels.swiglu_backward_rows,
     reference=swiglu_vjp,
     args=backward(MANY_M),
     configs={"block": [32, 96]},
-    direction="backward",
+    derivative_of=swiglu,
 )

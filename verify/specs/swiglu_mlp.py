@@ -2,6 +2,7 @@
 
 from refkit.cuda_kernels import swiglu_mlp as kernels
 from refkit.cuda_kernels import swiglu_mlp_backward as backward_kernels
+from refkit.reference.swiglu import swiglu
 from refkit.reference.swiglu_mlp import (
     swiglu_mlp,
     swiglu_mlp_dw,
@@ -30,6 +31,11 @@ def to_grad_de(dtype="float32"):
         "de": In(M, 2 * I, dtype=dtype),
         "grad_de": Out(M, 2 * I, dtype=dtype),
     }
+
+
+def from_de(de, w_down):
+    """The part of the forward pass that grad_de is the gradient of."""
+    return swiglu(de) @ w_down
 
 
 def backward():
@@ -77,7 +83,7 @@ swiglu_mlp_grad_de_unfused_spec = KernelSpec(
     reference=swiglu_mlp_grad_de,
     args=to_grad_de(),
     configs=TILES,
-    direction="backward",
+    derivative_of=from_de,
 )
 swiglu_mlp_grad_de_fused_spec = KernelSpec(
     operator=OPERATOR,
@@ -85,7 +91,7 @@ swiglu_mlp_grad_de_fused_spec = KernelSpec(
     reference=swiglu_mlp_grad_de,
     args=to_grad_de(),
     configs=TILES,
-    direction="backward",
+    derivative_of=from_de,
 )
 swiglu_mlp_grad_de_fused_bf16_spec = KernelSpec(
     operator=OPERATOR,
@@ -93,7 +99,7 @@ swiglu_mlp_grad_de_fused_bf16_spec = KernelSpec(
     reference=swiglu_mlp_grad_de,
     args=to_grad_de("bfloat16"),
     configs=TILES,
-    direction="backward",
+    derivative_of=from_de,
 )
 
 swiglu_mlp_backward_unfused_spec = KernelSpec(
