@@ -143,7 +143,7 @@ def _time() -> tuple[Figure, ...]:
             "time",
             "time, idle SMs counted",
             "s",
-            "max(compute_time / full / split_gain, memory_time)",
-            "the longer of the two, with the waves as they are and k split as above",
+            "max(compute_time / full / split_gain, (bytes + 2 * workspace) / bandwidth)",
+            "the longer of the two: waves as they are, k split as above, the workspace written and read",
         ),
     )

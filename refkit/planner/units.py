@@ -31,11 +31,18 @@ SUFFIXES = {"count": "", "decimal": "", "FLOP/B": " FLOP/B", "times": "×", "tex
 EARLY = 0.95
 """0.962 TFLOP is written so and not as 962 GFLOP; 696 GFLOP is not."""
 
+SMALLEST = 0.001
+
 
 def number(value: float) -> str:
     """Three significant digits or a little more: 3 decimals below 10, 1 below 100, none above; no trailing zeros."""
     size = abs(value)
-    decimals = 3 if size < 10 else 1 if size < 100 else 0
+    if 0 < size < SMALLEST / 2:
+        return f"<{SMALLEST}"
+    return _rounded(value, 3 if size < 10 else 1 if size < 100 else 0)
+
+
+def _rounded(value: float, decimals: int) -> str:
     scale = 10**decimals
     rounded = math.floor(value * scale + 0.5) / scale  # halves go up, as they do in the page
     text = f"{rounded:,.{decimals}f}"
@@ -51,7 +58,7 @@ def show(value: Any, unit: str) -> str:
     if unit == "count":
         return f"{math.floor(value + 0.5):,}"
     if unit == "fraction":
-        return f"{number(100 * value)} %"
+        return f"{_rounded(100 * value, 1 if value < 1 else 0)} %"
     if unit in SUFFIXES:
         return number(value) + SUFFIXES[unit]
     scales = SCALES[unit]

@@ -19,7 +19,10 @@ function withCommas(text) {
 // Numbers are shown by the rules of refkit/planner/units.py.
 function showNumber(value) {
   const size = Math.abs(value);
-  const decimals = size < 10 ? 3 : size < 100 ? 1 : 0;
+  return size > 0 && size < 0.0005 ? "<0.001" : showRounded(value, size < 10 ? 3 : size < 100 ? 1 : 0);
+}
+
+function showRounded(value, decimals) {
   const scale = 10 ** decimals;
   const text = withCommas((Math.floor(value * scale + 0.5) / scale).toFixed(decimals));
   return decimals ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
@@ -29,7 +32,7 @@ function show(value, unit) {
   if (unit === "text") return String(value);
   if (unit === "flag") return value ? "yes" : "no";
   if (unit === "count") return withCommas(Math.floor(value + 0.5).toFixed(0));
-  if (unit === "fraction") return `${showNumber(100 * value)} %`;
+  if (unit === "fraction") return `${showRounded(100 * value, value < 1 ? 1 : 0)} %`;
   if (unit in PLANNER.suffixes) return showNumber(value) + PLANNER.suffixes[unit];
   if (value === 0) return `0 ${unit}`;
   const scales = PLANNER.scales[unit];

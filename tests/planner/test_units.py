@@ -22,6 +22,8 @@ from refkit.planner.units import number, show
         (490e12, "FLOP/s", "490 TFLOP/s"),
         (4230e9, "B/s", "4.23 TB/s"),
         (0.25, "fraction", "25 %"),
+        (9 / 132, "fraction", "6.8 %"),
+        (1 / 132 / 1000, "decimal", "<0.001"),
         (43.36, "FLOP/B", "43.4 FLOP/B"),
         (3584, "count", "3,584"),
         (3.6667, "times", "3.667×"),

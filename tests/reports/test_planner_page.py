@@ -275,3 +275,30 @@ def test_nothing_is_wider_than_the_window(opened, width):
         assert page.run("document.documentElement.scrollWidth") <= width
         cut = "Array.from(document.querySelectorAll('.planner-scroll')).filter(e => e.scrollWidth > e.clientWidth + 1)"
         assert page.run(f"{cut}.length") == 0, operator
+
+
+def test_the_arrow_keys_move_between_rows_too(opened):
+    page = opened()
+    page.run("document.querySelector('#planner-tables [data-figure=\"dX.tiles\"]').focus()")
+    page.press("ArrowDown", 40)
+    assert page.run("document.activeElement.dataset.figure") == "dX.waves"
+    page.press("ArrowUp", 38)
+    assert page.run("document.activeElement.dataset.figure") == "dX.tiles"
+
+
+def test_the_section_works_inside_another_page_and_leaves_its_address_alone(tmp_path):
+    if NO_BROWSER:
+        pytest.skip(NO_BROWSER)
+    file = tmp_path / "report.html"
+    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>r</title><link rel="icon" href="data:,">'
+    file.write_text(f"{head}<body><h1>Report</h1>{planner_section()}</body></html>", encoding="utf-8")
+    with browser.open_browser() as running:
+        page = running.page()
+        page.open(file)
+        fill(page, "#planner-size-N", 384)
+        assert value(page, "dW.tiles") == f"{32 * 3}"
+        assert page.run("new Promise((done) => setTimeout(() => done(location.hash), 900))") == ""
+        page.run("location.hash = '#attention?L=7'")
+        assert page.run("document.querySelector('input[name=planner-layer]:checked').value") == "linear"
+        assert page.run("Array.from(document.querySelectorAll('#planner h1')).length") == 0
+        assert page.problems == []

@@ -56,7 +56,7 @@ def _add_size(parser: argparse.ArgumentParser, each: Parameter) -> None:
         parser.add_argument(option, dest=each.name, action="store_const", const=1, default=0, help=each.label)
         return
     default = each.default if each.tuning else None
-    needed = not (each.tuning or each.optional or each.default == 0)
+    needed = not each.tuning and each.lowest == 1
     shown = f" (default {default})" if default is not None else "" if needed else " (may be left out)"
     parser.add_argument(
         option, dest=each.name, type=_whole, metavar="N", default=default, required=needed, help=each.label + shown
@@ -73,6 +73,7 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device",
+        type=str.lower,
         choices=tuple(DEVICES),
         default=DEFAULT_DEVICE,
         metavar="NAME",

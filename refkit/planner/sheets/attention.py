@@ -32,7 +32,7 @@ def _product(name: str, title: str, m: str, n: str, k: str, about: str, stored: 
         title,
         "gemms",
         (
-            figure("batch", "products", "count", "B * H"),
+            figure("batch", "products", "count", "B * H", step=True),
             figure("m", "m, rows", "count", m),
             figure("n", "n, columns", "count", n),
             figure("k", "k, contracted", "count", k),
@@ -228,6 +228,6 @@ SHEET = Sheet(
         "At least {stored.forward_time} + {stored.backward_time} stored, {two_kernels.forward_time} +"
         " {two_kernels.backward_time} recomputed in two kernels, {one_kernel.forward_time} +"
         " {one_kernel.backward_time} in one with atomics.",
-        "{sizes.blocks} blocks of queries are {sizes.waves} waves and keep {sizes.full} of the machine busy.",
+        "Blocks of queries: {sizes.blocks}, in waves: {sizes.waves}; {sizes.full} of the machine is busy.",
     ),
 )

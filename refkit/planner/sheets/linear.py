@@ -66,8 +66,8 @@ SHEET = Sheet(
     ),
     (
         "Three products of {forward.flops} each, {total.flops} in all: {total.compute_time} at {rate}.",
-        "dW has {dW.tiles} tiles where {dW.slots} blocks run at once, and keeps {dW.full} of the machine busy;"
-        " splitting its contraction over T {dW.split_verdict} (splits: {dW.split_k}, gain: {dW.split_gain}).",
+        "Tiles of dW: {dW.tiles}, where {dW.slots} blocks run at once: {dW.full} of the machine is busy. Splitting its"
+        " contraction over T {dW.split_verdict} (splits: {dW.split_k}, gain: {dW.split_gain}).",
         "The forward product is bound by {forward.bound}: {forward.intensity} against a ridge point of"
         " {machine.ridge}. A tile alone has {machine.tile_intensity}.",
     ),
