@@ -1,10 +1,10 @@
 """Bulk copies by the async proxy: `cp.async.bulk` and, through tensor maps, `cp.async.bulk.tensor` (PTX ISA 9.1).
 
 One thread starts a copy; the hardware carries it out. Loads end by adding their bytes to an mbarrier; stores are
-closed into groups and waited for by the thread that started them. The async proxy does not see ordinary writes to shared
-memory until `fence_proxy_async`, executed by the writers before the barrier after which the copy (or `wgmma`) is started.
-A tensor map is encoded on the host (`tensor_maps.py`) and lies in 128 aligned bytes of global memory. Needs compute
-capability 9.0.
+closed into groups and waited for by the thread that started them. The async proxy does not see ordinary writes to
+shared memory until `fence_proxy_async`, executed by the writers before the barrier after which the copy (or `wgmma`)
+is started. A tensor map is encoded on the host (`tensor_maps.py`) and lies in 128 aligned bytes of global memory.
+Needs compute capability 9.0.
 """
 
 from __future__ import annotations
