@@ -5,7 +5,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.cuda import cgutils, types
-from numba.cuda.core import targetconfig
+from numba.cuda.core import config, targetconfig
 from numba.cuda.core.errors import LoweringError, TypingError
 
 I16, I32, I64 = (ir.IntType(bits) for bits in (16, 32, 64))
@@ -34,13 +34,17 @@ def _require(capability: tuple[int, int], instruction: str) -> None:
 
 
 def require_sm_90a(instruction: str) -> None:
-    """Raises `UnsupportedArchitecture` where the code being compiled is not for `sm_90a`."""
-    target = tuple(targetconfig.ConfigStack().top().compute_capability)
-    if target[:2] != (9, 0) or target[2:] != ("a",):
-        shown = f"{target[0]}.{target[1]}{''.join(map(str, target[2:]))}"
+    """Raises `UnsupportedArchitecture` where the code being compiled is not for `sm_90a`.
+
+    numba-cuda compiles for the architecture-specific target of compute capability 9.0 unless another is forced.
+    """
+    forced = config.FORCE_CUDA_CC
+    target = tuple(forced or (*tuple(targetconfig.ConfigStack().top().compute_capability)[:2], "a"))
+    if target != (9, 0, "a"):
+        shown = f"{target[0]}.{target[1]}{''.join(map(str, target[2:])) if forced else ''}"
         raise UnsupportedArchitecture(
-            f"{instruction} needs the target sm_90a, call refkit.cuda_kernels.ptx.target_sm_90a() before the first "
-            f"kernel is compiled; this kernel is compiled for {shown}"
+            f"{instruction} needs the target sm_90a (compute capability 9.0; `refkit.cuda_kernels.ptx.target_sm_90a()` "
+            f"chooses it where another is forced); this kernel is compiled for {shown}"
         )
 
 
