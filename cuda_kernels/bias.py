@@ -21,7 +21,8 @@ from typing import Any
 
 from numba import cuda, float32
 
-from .launch import FLOAT32, add_into, ceil_div, launcher, read, write
+from .column_parts import add_atomically, add_parts_kernel, part_and_column, store_part
+from .launch import FLOAT32, add_into, ceil_div, check_positive, launcher, read, write
 from .linear import linear_db, linear_db_naive
 from .pointwise import VECTOR_BYTES, as_flat, in_vectors
 from .primitives.vector import load4, load8, store4, store8
@@ -78,29 +79,14 @@ def bias_forward_vectorised(x: Any, b: Any, y: Any, block: int = 256, *, stream:
 # -------------------------------------------------------------------------------------------------------- backward
 
 
-@cuda.jit(device=True)
-def add_atomically(db, part, column, total):
-    """Adds one part of a column's sum to db (N,)."""
-    cuda.atomic.add(db, column, total)
-
-
-@cuda.jit(device=True)
-def store_part(parts, part, column, total):
-    """Stores one part of a column's sum in a workspace (parts, N)."""
-    parts[part, column] = total
-
-
 @functools.cache
 def bias_parts_kernel(finish: Callable[..., None]) -> Any:
     """The kernel that sums rows_per_part rows per block, one thread per column; grid.x covers parts x columns."""
 
     @cuda.jit
     def parts_kernel(dy, rows_per_part, out):
-        threads, columns = cuda.blockDim.x, dy.shape[1]
-        column_blocks = (columns + threads - 1) // threads
-        part = cuda.blockIdx.x // column_blocks
-        column = (cuda.blockIdx.x % column_blocks) * threads + cuda.threadIdx.x
-        if column >= columns:
+        part, column = part_and_column(dy.shape[1])
+        if column >= dy.shape[1]:
             return
         total = float32(0)
         for row in range(part * rows_per_part, min((part + 1) * rows_per_part, dy.shape[0])):
@@ -110,20 +96,8 @@ def bias_parts_kernel(finish: Callable[..., None]) -> Any:
     return parts_kernel
 
 
-@cuda.jit
-def bias_add_parts_kernel(parts, db):
-    column = cuda.grid(1)
-    if column >= db.shape[0]:
-        return
-    total = float32(0)
-    for part in range(parts.shape[0]):
-        total += parts[part, column]
-    db[column] += total
-
-
 def _parts(dy: Any, rows_per_part: int) -> int:
-    if rows_per_part < 1:
-        raise ValueError(f"rows_per_part={rows_per_part} must be at least 1")
+    check_positive("rows_per_part", rows_per_part)
     return ceil_div(dy.shape[0], rows_per_part)
 
 
@@ -154,4 +128,4 @@ def bias_backward_two_stage(
     workspace = cuda.device_array((parts, db.shape[0]), FLOAT32, stream=stream)
     blocks = ceil_div(db.shape[0], block)
     bias_parts_kernel(store_part)[parts * blocks, block, stream](dy, rows_per_part, workspace)
-    bias_add_parts_kernel[blocks, block, stream](workspace, db)
+    add_parts_kernel[blocks, block, stream](workspace, db)

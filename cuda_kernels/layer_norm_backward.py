@@ -24,7 +24,8 @@ from typing import Any
 
 from numba import cuda, float32
 
-from .launch import FLOAT32, add_into, ceil_div, check_block, launcher, read, write
+from .column_parts import add_atomically, part_and_column, store_part, sum_of_parts
+from .launch import FLOAT32, add_into, ceil_div, check_block, check_positive, launcher, read, write
 from .primitives.block import block_sum
 from .primitives.warp import WARP, warp_sum
 
@@ -120,36 +121,22 @@ def layer_norm_dgamma_dbeta_naive_kernel(dy, x, mean, rstd, dgamma, dbeta):
     dbeta[column] += b
 
 
-@cuda.jit(device=True)
-def add_atomically(dgamma, dbeta, part, column, g, b):
-    cuda.atomic.add(dgamma, column, g)
-    cuda.atomic.add(dbeta, column, b)
-
-
-@cuda.jit(device=True)
-def store_part(dgamma, dbeta, part, column, g, b):
-    dgamma[part, column] = g
-    dbeta[part, column] = b
-
-
 @functools.cache
 def layer_norm_dgamma_dbeta_parts(finish: Callable[..., None]) -> Any:
     """The kernel that sums rows_per_block rows per block, one thread per column; grid.x covers parts x columns."""
 
     @cuda.jit
     def layer_norm_dgamma_dbeta_parts_kernel(dy, x, mean, rstd, rows_per_block, dgamma, dbeta):
-        threads, columns = cuda.blockDim.x, x.shape[1]
-        column_blocks = (columns + threads - 1) // threads
-        part = cuda.blockIdx.x // column_blocks
-        column = (cuda.blockIdx.x % column_blocks) * threads + cuda.threadIdx.x
-        if column >= columns:
+        part, column = part_and_column(x.shape[1])
+        if column >= x.shape[1]:
             return
         g, b = float32(0), float32(0)
         for row in range(part * rows_per_block, min((part + 1) * rows_per_block, x.shape[0])):
             upstream_value = float32(dy[row, column])
             g += upstream_value * ((float32(x[row, column]) - mean[row]) * rstd[row])
             b += upstream_value
-        finish(dgamma, dbeta, part, column, g, b)
+        finish(dgamma, part, column, g)
+        finish(dbeta, part, column, b)
 
     return layer_norm_dgamma_dbeta_parts_kernel
 
@@ -157,14 +144,9 @@ def layer_norm_dgamma_dbeta_parts(finish: Callable[..., None]) -> Any:
 @cuda.jit
 def layer_norm_add_parts_kernel(dgamma_parts, dbeta_parts, dgamma, dbeta):
     column = cuda.grid(1)
-    if column >= dgamma.shape[0]:
-        return
-    g, b = float32(0), float32(0)
-    for part in range(dgamma_parts.shape[0]):
-        g += dgamma_parts[part, column]
-        b += dbeta_parts[part, column]
-    dgamma[column] += g
-    dbeta[column] += b
+    if column < dgamma.shape[0]:
+        dgamma[column] += sum_of_parts(dgamma_parts, column)
+        dbeta[column] += sum_of_parts(dbeta_parts, column)
 
 
 # ----------------------------------------------------------------------------------------------------- launchers
@@ -246,11 +228,6 @@ def layer_norm_dx_block(
         layer_norm_dx_block_kernel[x.shape[0], block, stream](dy, x, gamma, mean, rstd, dh, dx)
 
 
-def _check_rows_per_block(rows_per_block: int) -> None:
-    if rows_per_block < 1:
-        raise ValueError(f"rows_per_block={rows_per_block} must be at least 1")
-
-
 @_dgamma_dbeta
 def layer_norm_dgamma_dbeta_naive(
     dy: Any, x: Any, mean: Any, rstd: Any, dgamma: Any, dbeta: Any, block: int = 128, *, stream: Any = None
@@ -275,7 +252,7 @@ def layer_norm_dgamma_dbeta_atomic(
     stream: Any = None,
 ) -> None:
     """Adds to the float32 buffers dgamma and dbeta (C,) from dy and x (T, C) by atomics, in any order."""
-    _check_rows_per_block(rows_per_block)
+    check_positive("rows_per_block", rows_per_block)
     if 0 not in x.shape:
         blocks = ceil_div(x.shape[1], block) * ceil_div(x.shape[0], rows_per_block)
         kernel = layer_norm_dgamma_dbeta_parts(add_atomically)
@@ -299,7 +276,7 @@ def layer_norm_dgamma_dbeta_two_stage(
 
     The scratch is 2 C floats for every rows_per_block rows.
     """
-    _check_rows_per_block(rows_per_block)
+    check_positive("rows_per_block", rows_per_block)
     if 0 not in x.shape:
         T, C = x.shape
         parts, column_blocks = ceil_div(T, rows_per_block), ceil_div(C, block)

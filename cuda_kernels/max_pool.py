@@ -21,7 +21,7 @@ from typing import Any
 
 from numba import cuda, float32, int64
 
-from .launch import FLOAT32, INTEGERS, ceil_div, launcher, read, write
+from .launch import FLOAT32, INTEGERS, ceil_div, fill_zero, launcher, read, write
 from .primitives.warp import comes_first
 
 Pair = tuple[int, int]
@@ -72,14 +72,6 @@ def max_pool_backward_gather_kernel(dy, argmax, dx, kh, kw, sh, sw, ph, pw):
             if argmax[n, c, i, j] == own:
                 total += float32(dy[n, c, i, j])
     dx[n, c, h, w] = total
-
-
-@cuda.jit
-def fill_zero_kernel(dx):
-    element = cuda.grid(1)
-    if element < dx.size:
-        n, c, h, w = unravel(element, dx.shape)
-        dx[n, c, h, w] = float32(0)
 
 
 @cuda.jit
@@ -150,7 +142,6 @@ def max_pool_backward_atomic(
 ) -> None:  # fmt: skip
     """Writes float32 dx (N, C, H, W) from dy and argmax (N, C, Ho, Wo), by atomics in any order."""
     _check_windows(dx, dy, window, stride, padding)
-    if dx.size:
-        fill_zero_kernel[ceil_div(dx.size, block), block, stream](dx)
+    fill_zero(dx, block, stream)
     if dy.size:
         max_pool_backward_atomic_kernel[ceil_div(dy.size, block), block, stream](dy, argmax, dx)

@@ -15,11 +15,14 @@ dgamma two_stage:  the same blocks write their part to a workspace, a second ker
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from numba import cuda, float32
 
-from .launch import FLOAT32, add_into, ceil_div, check_block, launcher, read, write
+from .column_parts import add_atomically, add_parts_kernel, part_and_column, store_part
+from .launch import FLOAT32, add_into, ceil_div, check_block, check_positive, launcher, read, write
 from .primitives.block import block_sum
 from .primitives.warp import WARP, warp_sum
 
@@ -66,42 +69,21 @@ def rms_norm_dx_block_kernel(dy, x, gamma, rstd, dh, dx):
         store_dx(dy, x, gamma, scale, average, dh, dx, row, column)
 
 
-@cuda.jit(device=True)
-def dgamma_part(dy, x, rstd, part, rows_per_block, column):
-    """The sum of dy xhat in one column over the rows of one part."""
-    total = float32(0)
-    for row in range(part * rows_per_block, min((part + 1) * rows_per_block, x.shape[0])):
-        total += float32(dy[row, column]) * (float32(x[row, column]) * rstd[row])
-    return total
+@functools.cache
+def rms_norm_dgamma_parts(finish: Callable[..., None]) -> Any:
+    """The kernel that sums rows_per_block rows per block, one thread per column; grid.x covers parts x columns."""
 
+    @cuda.jit
+    def rms_norm_dgamma_parts_kernel(dy, x, rstd, rows_per_block, dgamma):
+        part, column = part_and_column(x.shape[1])
+        if column >= x.shape[1]:
+            return
+        total = float32(0)
+        for row in range(part * rows_per_block, min((part + 1) * rows_per_block, x.shape[0])):
+            total += float32(dy[row, column]) * (float32(x[row, column]) * rstd[row])
+        finish(dgamma, part, column, total)
 
-@cuda.jit
-def rms_norm_dgamma_atomic_kernel(dy, x, rstd, rows_per_block, dgamma):
-    column_blocks = (x.shape[1] + cuda.blockDim.x - 1) // cuda.blockDim.x
-    part = cuda.blockIdx.x // column_blocks
-    column = (cuda.blockIdx.x % column_blocks) * cuda.blockDim.x + cuda.threadIdx.x
-    if column < x.shape[1]:
-        cuda.atomic.add(dgamma, column, dgamma_part(dy, x, rstd, part, rows_per_block, column))
-
-
-@cuda.jit
-def rms_norm_dgamma_parts_kernel(dy, x, rstd, rows_per_block, parts):
-    column_blocks = (x.shape[1] + cuda.blockDim.x - 1) // cuda.blockDim.x
-    part = cuda.blockIdx.x // column_blocks
-    column = (cuda.blockIdx.x % column_blocks) * cuda.blockDim.x + cuda.threadIdx.x
-    if column < x.shape[1]:
-        parts[part, column] = dgamma_part(dy, x, rstd, part, rows_per_block, column)
-
-
-@cuda.jit
-def rms_norm_add_parts_kernel(parts, dgamma):
-    column = cuda.grid(1)
-    if column >= dgamma.shape[0]:
-        return
-    total = float32(0)
-    for part in range(parts.shape[0]):
-        total += parts[part, column]
-    dgamma[column] += total
+    return rms_norm_dgamma_parts_kernel
 
 
 ROW = read("T", "C")
@@ -131,20 +113,15 @@ def rms_norm_dx_block(
         rms_norm_dx_block_kernel[x.shape[0], block, stream](dy, x, gamma, rstd, dh, dx)
 
 
-def _check_rows(rows_per_block: int) -> None:
-    if rows_per_block < 1:
-        raise ValueError(f"rows_per_block={rows_per_block} must be at least 1")
-
-
 @launcher(dy=ROW, x=ROW, rstd=STATISTIC, dgamma=add_into("C"))
 def rms_norm_dgamma_atomic(
     dy: Any, x: Any, rstd: Any, dgamma: Any, rows_per_block: int = 64, block: int = 128, *, stream: Any = None
 ) -> None:
     """Adds to the float32 buffer dgamma (C,) from dy and x (T, C) and rstd (T,), by atomics in any order."""
-    _check_rows(rows_per_block)
+    check_positive("rows_per_block", rows_per_block)
     if 0 not in x.shape:
         blocks = ceil_div(x.shape[1], block) * ceil_div(x.shape[0], rows_per_block)
-        rms_norm_dgamma_atomic_kernel[blocks, block, stream](dy, x, rstd, rows_per_block, dgamma)
+        rms_norm_dgamma_parts(add_atomically)[blocks, block, stream](dy, x, rstd, rows_per_block, dgamma)
 
 
 @launcher(dy=ROW, x=ROW, rstd=STATISTIC, dgamma=add_into("C"))
@@ -155,10 +132,11 @@ def rms_norm_dgamma_two_stage(
 
     The scratch is C floats for every rows_per_block rows.
     """
-    _check_rows(rows_per_block)
+    check_positive("rows_per_block", rows_per_block)
     if 0 not in x.shape:
         T, C = x.shape
         count, column_blocks = ceil_div(T, rows_per_block), ceil_div(C, block)
         parts = cuda.device_array((count, C), FLOAT32, stream=stream)
-        rms_norm_dgamma_parts_kernel[count * column_blocks, block, stream](dy, x, rstd, rows_per_block, parts)
-        rms_norm_add_parts_kernel[column_blocks, block, stream](parts, dgamma)
+        kernel = rms_norm_dgamma_parts(store_part)
+        kernel[count * column_blocks, block, stream](dy, x, rstd, rows_per_block, parts)
+        add_parts_kernel[column_blocks, block, stream](parts, dgamma)

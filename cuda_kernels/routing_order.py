@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, int32, int64
 
-from .launch import INTEGERS, ceil_div, check_block, launcher, read, write
+from .launch import INTEGERS, ceil_div, check_block, fill_zero, launcher, read, write
 from .primitives.scan import block_exclusive_sum
 
 INT32 = np.dtype(np.int32)
@@ -59,13 +59,6 @@ def expert_offsets_naive_kernel(experts, offsets):
             if experts[token, slot] < expert:
                 below += 1
     offsets[expert] = below
-
-
-@cuda.jit
-def fill_zero_kernel(counts):
-    i = cuda.grid(1)
-    if i < counts.shape[0]:
-        counts[i] = 0
 
 
 @cuda.jit
@@ -147,7 +140,7 @@ def expert_order_counted(
     blocks = max(1, ceil_div(pairs, block))
     counts = cuda.device_array(E * blocks, INT32, stream=stream)
     if E:
-        fill_zero_kernel[ceil_div(E * blocks, block), block, stream](counts)
+        fill_zero(counts, block, stream)
         count_experts_kernel[blocks, block, stream](experts, counts)
         scan_counts_kernel[1, block, stream](counts)
         place_pairs_kernel[blocks, block, stream](experts, counts, position, token)

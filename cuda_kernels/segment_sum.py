@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, float32
 
-from .launch import FLOAT32, INTEGERS, ceil_div, check_block, launcher, read, write
+from .launch import FLOAT32, INTEGERS, ceil_div, check_block, fill_zero, launcher, read, write
 from .primitives.warp import WARP
 from .stable_argsort import stable_argsort
 
@@ -63,13 +63,6 @@ def segment_sum_block_kernel(x, offsets, y):
         for other in range(warps):
             total += parts[other, lane]
         y[segment, column] = total
-
-
-@cuda.jit
-def fill_zero_kernel(y):
-    element = cuda.grid(1)
-    if element < y.shape[0] * y.shape[1]:
-        y[element // y.shape[1], element % y.shape[1]] = float32(0)
 
 
 @cuda.jit
@@ -177,8 +170,7 @@ def segment_sum_block(x: Any, offsets: Any, y: Any, block: int = 256, *, stream:
 @launcher(x=X, ids=IDS, y=write("S", "D", dtypes=FLOAT32))
 def segment_sum_by_ids_atomic(x: Any, ids: Any, y: Any, block: int = 256, *, stream: Any = None) -> None:
     """Writes float32 y (S, D) from x (T, D) and ids (T,), by atomics in any order."""
-    if y.size:
-        fill_zero_kernel[ceil_div(y.size, block), block, stream](y)
+    fill_zero(y, block, stream)
     if x.size and y.size:
         segment_sum_by_ids_atomic_kernel[ceil_div(x.size, block), block, stream](x, ids, y)
 

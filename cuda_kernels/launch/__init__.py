@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from .absent import present_or_empty
-from .checks import ceil_div, check_block, check_multiple, check_shape
+from .checks import ceil_div, check_block, check_multiple, check_positive, check_shape
 from .declarations import FLOAT32, FLOATS, INTEGERS, ArrayArgument, add_into, read, update, write
 from .decorator import launcher
+from .fill_zero import fill_zero
 from .streams import as_stream
 from .views import transposed
 
@@ -19,7 +20,9 @@ __all__ = [
     "ceil_div",
     "check_block",
     "check_multiple",
+    "check_positive",
     "check_shape",
+    "fill_zero",
     "launcher",
     "present_or_empty",
     "read",

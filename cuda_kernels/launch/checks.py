@@ -16,6 +16,12 @@ def check_shape(name: str, array: Any, shape: tuple[int, ...]) -> None:
         raise ValueError(f"{name} has shape {tuple(array.shape)}, expected {shape}")
 
 
+def check_positive(name: str, value: int) -> None:
+    """Raises ValueError unless `value` is at least 1."""
+    if value < 1:
+        raise ValueError(f"{name}={value} must be at least 1")
+
+
 def check_multiple(name: str, value: int, factor_name: str, factor: int) -> None:
     """Raises ValueError unless `value` is a positive multiple of `factor`."""
     if value <= 0 or factor <= 0 or value % factor:
