@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-
-def strided_view(array: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-    """A view that starts where `array` does, with another shape and other strides (bytes)."""
-    return type(array)(shape, strides, array.dtype, stream=array.stream, gpu_data=array.gpu_data)
+from .launch.views import part_of, strided_view
 
 
 def swapped(array: Any) -> Any:
@@ -39,9 +36,9 @@ def packed_views(qkv: Any, heads: int, kv_heads: int | None = None) -> tuple[Any
             f"qkv has {columns} columns, expected a multiple of heads + 2 kv_heads = {heads} + 2 * {kv_heads}"
         )
     D = columns // (heads + 2 * kv_heads)
-    first_k, first_v = heads * D, (heads + kv_heads) * D
+    q_columns, kv_columns = heads * D, kv_heads * D
     return (
-        heads_of(qkv[:, :, :first_k], heads),
-        heads_of(qkv[:, :, first_k:first_v], kv_heads),
-        heads_of(qkv[:, :, first_v:], kv_heads),
+        heads_of(part_of(qkv, 2, 0, q_columns), heads),
+        heads_of(part_of(qkv, 2, q_columns, kv_columns), kv_heads),
+        heads_of(part_of(qkv, 2, q_columns + kv_columns, kv_columns), kv_heads),
     )

@@ -31,6 +31,7 @@ from . import gemm
 from .cross_entropy import launch_reduction, losses_for, row_loss
 from .labels import IGNORE_INDEX, check_labels, check_reduction, is_class
 from .launch import FLOAT32, INTEGERS, ceil_div, check_block, launcher, read, write
+from .launch.views import part_of
 from .primitives.block import block_sum
 from .softmax_statistics import NO_MAXIMUM, block_joined, extended, joined
 
@@ -241,17 +242,6 @@ def chunks(name: str, x: Any, w: Any, chunk: int, tiles: gemm.Tiles, stream: Any
     scratch = cuda.device_array(T * chunk, FLOAT32, stream=stream)
     for first in range(0, max(V, 1), max(chunk, 1)):
         n = min(chunk, V - first)
-        columns, logits = columns_of(w, first, n), scratch[: T * n].reshape(T, n)
+        columns, logits = part_of(w, 1, first, n), scratch[: T * n].reshape(T, n)
         gemm.launch_register_tiled_gemm(gemm.store, x, columns, logits, tiles, stream=stream)
         yield first, columns, logits
-
-
-def columns_of(array: Any, first: int, n: int) -> Any:
-    """The view (K, n) of n columns of array (K, V).
-
-    Numba's slice of a device array leaves one element of an axis of stride 0 (a broadcast one), hence the second view.
-    """
-    part, shape = array[:, first : first + n], (array.shape[0], n)
-    if tuple(part.shape) != shape:
-        part = type(part)(shape, array.strides, array.dtype, stream=array.stream, gpu_data=part.gpu_data)
-    return part

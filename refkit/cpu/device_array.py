@@ -169,16 +169,16 @@ class DeviceArray(HostBacked, devicearray.DeviceNDArray):
 
     def __getitem__(self, item: Any) -> Any:
         finish(self.stream)
-        found = self.host[_index(item, self.ndim)]
+        found = self.host[_index(item, self)]
         if isinstance(found, np.ndarray) and found.ndim:
             return self._view(found)
         if self.dtype.names is not None:
-            return DeviceRecord.over(self.host[(*_index(item, self.ndim), ...)], self._block, self.stream)
+            return DeviceRecord.over(self.host[(*_index(item, self), ...)], self._block, self.stream)
         return found[()] if isinstance(found, np.ndarray) else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         finish(self.stream)
-        _assign(self.host[(*_index(key, self.ndim), ...)], value)
+        _assign(self.host[(*_index(key, self), ...)], value)
 
 
 class DeviceRecord(HostBacked, devicearray.DeviceRecord):
@@ -244,15 +244,22 @@ def _integers(values: Any, name: str) -> tuple[int, ...]:
     return tuple(map(int, values))
 
 
-def _index(item: Any, ndim: int) -> tuple[Any, ...]:
-    """`item` as a tuple of what Numba's device arrays can be indexed with: integers and slices."""
+def _index(item: Any, array: DeviceArray) -> tuple[Any, ...]:
+    """`item` as a tuple of what Numba's device arrays can be indexed with, integers and slices, one for each axis."""
     items = item if isinstance(item, tuple) else (item,)
     for part in items:
         if isinstance(part, bool) or not isinstance(part, (int, np.integer, slice)):
             raise TypeError(f"device arrays are indexed with integers and slices, not with {part!r}")
-    if len(items) > ndim:
-        raise IndexError(f"{len(items) - ndim} extra indices given for a device array of {ndim} dimensions")
-    return items
+    if len(items) > array.ndim:
+        raise IndexError(f"{len(items) - array.ndim} extra indices given for a device array of {array.ndim} dimensions")
+    if not array.size:
+        return items
+    whole = (*items, *(slice(None),) * (array.ndim - len(items)))
+    # Numba counts the elements of a slice by its stride and takes a stride of 0 for one element (dummyarray.Dim), also
+    # on the axes that the index leaves out: a broadcast axis comes out of any indexing with length 1.
+    return tuple(
+        slice(0, 1) if stride == 0 and isinstance(part, slice) else part for part, stride in zip(whole, array.strides)
+    )
 
 
 def _assign(target: np.ndarray, value: Any) -> None:

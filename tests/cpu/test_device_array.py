@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numba import cuda
+from numba.cuda.cudadrv import dummyarray
 from numba.cuda.cudadrv.devicearray import DeviceNDArray, DeviceNDArrayBase, is_cuda_ndarray
 
 from refkit.cpu import DeviceArray, DeviceRecord, emulate, memory
@@ -101,6 +102,49 @@ def test_indexing_a_matrix(index):
     host = ramp(3, 4)
     got = device(host)[index]
     np.testing.assert_array_equal(getattr(got, "host", got), host[index])
+
+
+BROADCAST = {
+    "rows": np.broadcast_to(ramp(4), (3, 4)),
+    "columns": np.broadcast_to(ramp(3, 1), (3, 4)),
+    "both": np.broadcast_to(np.float32(7), (3, 4)),
+    "three": np.broadcast_to(ramp(2, 1, 4), (2, 3, 4)),
+    "none": ramp(6, 8)[::2, ::2],
+}
+
+
+@pytest.mark.parametrize("name", BROADCAST)
+@pytest.mark.parametrize(
+    "index",
+    [
+        0,
+        slice(1, None),
+        slice(None),
+        (slice(None), slice(1, 3)),
+        (1, slice(None)),
+        (slice(0, 2), 1),
+        (slice(None, None, -1), slice(None, None, 2)),
+    ],
+    ids=str,
+)
+def test_a_slice_of_a_broadcast_axis_has_one_element_as_numba_counts(name, index):
+    """What is compared with is Numba's own arithmetic of views, which a GPU's arrays go by."""
+    host = BROADCAST[name]
+    view = dummyarray.Array.from_desc(0, host.shape, host.strides, 4)[index]
+    got = DeviceArray.wrap(host)[index]
+    assert got.shape == view.shape
+    assert got.host.ctypes.data - host.ctypes.data == view.extent.begin
+    longer = [(s, t) for n, s, t in zip(got.shape, got.strides, view.strides) if n > 1]
+    assert all(own == numbas for own, numbas in longer)
+
+
+def test_a_row_is_not_assigned_to_a_broadcast_axis():
+    """On a GPU the left side has one element, and four do not fit it."""
+    d = DeviceArray((3, 4), (4, 0), np.float32)
+    with pytest.raises(ValueError, match="broadcast"):
+        d[1, :] = ramp(4)
+    d[1, :] = 5
+    np.testing.assert_array_equal(d.host[1], np.full(4, 5))
 
 
 @pytest.mark.parametrize(

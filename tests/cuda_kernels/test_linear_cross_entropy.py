@@ -1,5 +1,3 @@
-from dataclasses import dataclass, replace
-
 import ml_dtypes
 import numpy as np
 import pytest
@@ -116,29 +114,6 @@ def test_backward_writes_dx_and_adds_to_dw(chunk, shape, dtype, put):
     rounding = 2**-8 if dtype != np.float32 else 0
     np.testing.assert_allclose(dx.copy_to_host().astype(float), expected.dx, rtol=rounding, atol=1e-4)
     np.testing.assert_allclose(dw.copy_to_host(), held + expected.dw, atol=1e-4)
-
-
-@dataclass(frozen=True)
-class NumbaLike:
-    """A device array that slices as Numba's do on a GPU: an axis of stride 0 keeps one element."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: str = "float32"
-    stream: int = 0
-    gpu_data: int = 0
-
-    def __getitem__(self, slices):
-        sizes = [len(range(*part.indices(size))) for part, size in zip(slices, self.shape)]
-        shape = tuple(size if stride else 1 for size, stride in zip(sizes, self.strides))
-        offset = sum(part.indices(size)[0] * stride for part, size, stride in zip(slices, self.shape, self.strides))
-        return replace(self, shape=shape, gpu_data=self.gpu_data + offset)
-
-
-@pytest.mark.parametrize("strides", [(32, 4), (0, 4), (4, 0), (0, 0)])
-def test_columns_of_a_broadcast_array(strides):
-    part = kernels.columns_of(NumbaLike((3, 8), strides), 2, 5)
-    assert (part.shape, part.strides, part.gpu_data) == ((3, 5), strides, 2 * strides[1])
 
 
 def test_without_classes_dx_is_0(put):
