@@ -53,17 +53,35 @@ def test_what_is_waited_for_arrives(sanitize):
 
 
 @pytest.mark.cpu
-def test_a_missing_wait_shows_in_the_result_and_in_the_sanitizer():
+@pytest.mark.parametrize("schedule", [None, 1, 2])
+def test_a_missing_wait_shows_in_the_result(schedule):
+    """Copies that nobody waits for land as their thread ends: of two threads that read each other's, the first to end
+    finds nothing, in any order of the threads."""
     x, y = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
-    with refkit.cpu.emulate():
+    with refkit.cpu.emulate(schedule=schedule):
         copy_tile_without_wait[1, 32](x, y)
-    assert np.isnan(y).all()
+    got, wanted = y.reshape(32, 4), x[::-1].reshape(32, 4)
+    found_nothing = np.isnan(got).all(axis=1)
+    assert np.array_equal(got[~found_nothing], wanted[~found_nothing])
+    assert np.array_equal(found_nothing, ~found_nothing[::-1])
+    if schedule is None:
+        assert found_nothing[:16].all()
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("schedule", [None, 1, 2])
+def test_a_missing_wait_is_a_read_of_nothing_and_a_race_with_the_copy_that_lands_late(schedule):
+    x, y = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    first = copy_tile_without_wait.py_func.__code__.co_firstlineno
     with (
-        refkit.cpu.emulate(sanitize=SANITIZERS),
+        refkit.cpu.emulate(sanitize=SANITIZERS, schedule=schedule),
         pytest.raises(refkit.cpu.SanitizerFault, match="nothing has written") as caught,
     ):
         copy_tile_without_wait[1, 32](x, y)
-    assert caught.value.line == copy_tile_without_wait.py_func.__code__.co_firstlineno + 8
+    assert caught.value.line == first + 8
+    races = [{f.line, f.other.line} for f in caught.value.findings if f.sanitizer == "race"]
+    assert races
+    assert all(lines == {first + 4, first + 8} for lines in races)
 
 
 @pytest.mark.cpu
