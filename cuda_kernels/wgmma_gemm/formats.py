@@ -14,12 +14,17 @@ LINE_BYTES = 128  # of a swizzled tile's line: the largest swizzle, so that eigh
 
 @dataclass(frozen=True)
 class WgmmaFormat:
-    """One format of operands. `transposes`: an operand may have M or N contiguous; otherwise K must be."""
+    """One format of operands.
+
+    transposes: an operand may have M or N contiguous; otherwise K must be. promotes: sums of one slice of K are added
+    in float32, since the tensor core's own are too coarse.
+    """
 
     name: str
     element_bytes: int
     instruction: Any
     transposes: bool
+    promotes: bool
     storage: tuple[str, ...]
     """The dtypes of the arrays that hold it."""
 
@@ -39,8 +44,8 @@ class WgmmaFormat:
 
 
 FORMATS = {
-    "tf32": WgmmaFormat("tf32", 4, ptx.wgmma_m64k8_tf32, False, ("float32",)),
-    "bf16": WgmmaFormat("bf16", 2, ptx.wgmma_m64k16_bf16, True, ("bfloat16",)),
-    "f16": WgmmaFormat("f16", 2, ptx.wgmma_m64k16_f16, True, ("float16",)),
-    "e4m3": WgmmaFormat("e4m3", 1, ptx.wgmma_m64k32_e4m3, False, ("float8_e4m3fn", "uint8")),
+    "tf32": WgmmaFormat("tf32", 4, ptx.wgmma_m64k8_tf32, False, False, ("float32",)),
+    "bf16": WgmmaFormat("bf16", 2, ptx.wgmma_m64k16_bf16, True, False, ("bfloat16",)),
+    "f16": WgmmaFormat("f16", 2, ptx.wgmma_m64k16_f16, True, False, ("float16",)),
+    "e4m3": WgmmaFormat("e4m3", 1, ptx.wgmma_m64k32_e4m3, False, True, ("float8_e4m3fn", "uint8")),
 }

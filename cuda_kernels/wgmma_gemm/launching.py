@@ -1,4 +1,4 @@
-"""From device arrays to a launch: tensor maps of the operands, tiles, shared memory."""
+"""From device arrays to a launch: operands as `wgmma` can take them, tensor maps, tiles, shared memory."""
 
 from __future__ import annotations
 
@@ -8,38 +8,27 @@ import numpy as np
 from numba import cuda
 
 from ..gemm.epilogues import operands_or_bias
-from ..launch import FLOAT32, ceil_div
+from ..launch import FLOAT32, ceil_div, transposed
 from ..launch.dynamic_shared import configured
 from ..ptx.tensor_maps import encode_tiled
+from .copies import prepared
 from .formats import WgmmaFormat
 from .kernel import wgmma_gemm
 from .tiles import Layout, WgmmaTiles
 
 
-def along_k(array: Any, k_axis: int) -> bool:
-    """Whether an operand's contiguous axis is K."""
-    return bool(array.strides[k_axis] == array.dtype.itemsize)
+def along_k(operand: Any) -> bool:
+    """Whether an operand (across, K) has K contiguous."""
+    return bool(operand.strides[1] == operand.dtype.itemsize)
 
 
-def serves(array: Any, k_axis: int, kind: WgmmaFormat) -> bool:
-    """Whether a tensor map can describe an operand, and `wgmma` take it as it lies."""
-    size = array.dtype.itemsize
-    if 0 in array.shape or size not in array.strides:
-        return False
-    contiguous = k_axis if array.strides[k_axis] == size else 1 - k_axis
-    line = array.strides[1 - contiguous]
-    address = array.__cuda_array_interface__["data"][0]
-    aligned = line >= size * array.shape[contiguous] and line % 16 == 0 and address % 16 == 0
-    return aligned and (kind.transposes or contiguous == k_axis)
-
-
-def tensor_map(array: Any, k_axis: int, across: int, kind: WgmmaFormat) -> np.ndarray:
-    """The map of an operand whose tile is `across` rows of A or columns of B, by a line of K."""
-    contiguous = k_axis if along_k(array, k_axis) else 1 - k_axis
-    lines, elements = array.shape[1 - contiguous], array.shape[contiguous]
-    box = (across, kind.line) if contiguous == k_axis else (kind.line, kind.line)
-    address = array.__cuda_array_interface__["data"][0]
-    return encode_tiled(address, array.dtype.name, (lines, elements), array.strides[1 - contiguous], box, 128)
+def tensor_map(operand: Any, across: int, kind: WgmmaFormat) -> np.ndarray:
+    """The map of an operand (across, K) whose tile is `across` rows of A or columns of B, by a line of K."""
+    contiguous = 1 if along_k(operand) else 0
+    lines, elements = operand.shape[1 - contiguous], operand.shape[contiguous]
+    box = (across, kind.line) if contiguous == 1 else (kind.line, kind.line)
+    address = operand.__cuda_array_interface__["data"][0]
+    return encode_tiled(address, operand.dtype.name, (lines, elements), operand.strides[1 - contiguous], box, 128)
 
 
 def launch_wgmma_gemm(
@@ -55,17 +44,18 @@ def launch_wgmma_gemm(
     split_k: int = 1,
     stream: Any = 0,
 ) -> None:
-    """c = epilogue(a (M, K) @ b (K, N)), a and b given as `kind.bits`, each as `serves` wants it.
+    """c = epilogue(a (M, K) @ b (K, N)), a and b given as `kind.bits`, K at least 1; K is cut into split_k parts.
 
-    K is cut into split_k parts.
+    Operands that `wgmma` cannot take as they lie are copied first (`copies.py`).
     """
     tiles.check(kind)
     (M, K), N = a.shape, b.shape[1]
     blocks = ceil_div(M, tiles.block_m) * ceil_div(N, tiles.block_n)
     if not blocks:
         return
-    layout = Layout(kind, tiles, along_k(a, 1), along_k(b, 0))
-    maps = np.stack([tensor_map(a, 1, tiles.block_m, kind), tensor_map(b, 0, tiles.block_n, kind)]).view(np.uint64)
+    a, b = prepared(a, kind, stream), prepared(transposed(b), kind, stream)
+    layout = Layout(kind, tiles, along_k(a), along_k(b))
+    maps = np.stack([tensor_map(a, tiles.block_m, kind), tensor_map(b, tiles.block_n, kind)]).view(np.uint64)
     device_maps = cuda.to_device(maps, stream=stream)
     kernel = wgmma_gemm(epilogue, layout)
     operands = operands_or_bias(operands, bias, FLOAT32)

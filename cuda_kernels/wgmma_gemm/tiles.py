@@ -38,6 +38,10 @@ class WgmmaTiles(NamedTuple):
             raise ValueError(f"{self}: block_m is at most 192, block_n at most 256")
         if self.stages < 2:
             raise ValueError(f"stages={self.stages} must be at least 2: one is filled while another is read")
+        if kind.promotes and self.block_n > 128:
+            raise ValueError(
+                f"block_n={self.block_n} is at most 128 for {kind.name}: two sets of sums are in registers"
+            )
         if kind.transposes:
             check_multiple("block_n", self.block_n, "a line of N", kind.line)
 
