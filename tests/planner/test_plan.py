@@ -144,6 +144,14 @@ def test_a_gemm_by_hand():
     assert dw["bound"] == "memory"
     assert dw["memory_time"] == dw["bytes"] / 2039e9
     assert found["total"]["flops"] == 6 * 300 * 50 * 200
+    assert dw["time"] == dw["compute_time"] / dw["full"] / dw["split_gain"] > dw["memory_time"]
+
+
+def test_the_partial_sums_of_a_split_are_traffic():
+    dw = figures("linear", {"T": 4096, "K": 384, "N": 384}, on="h200-measured")["dW"]
+    assert dw["split_k"] == 13
+    assert dw["workspace"] == 13 * 384 * 384 * 4
+    assert dw["time"] == (dw["bytes"] + 2 * dw["workspace"]) / 4230e9
 
 
 def test_attention_by_hand():
@@ -159,6 +167,16 @@ def test_attention_by_hand():
         # s: q, k, written; softmax: read, written; o: p, v, written
         assert found["stored"]["forward_bytes"] == (2 * tensor + scores) + 2 * scores + (2 * tensor + scores)
         assert found["two_kernels"]["forward_bytes"] == 4 * tensor + rows
+        dv = dq = dk = 2 * tensor + scores
+        dp = 2 * tensor + scores
+        softmax = 3 * scores  # p and dp read, ds written
+        assert found["stored"]["backward_bytes"] == dv + dp + softmax + dq + dk
+        delta, dq, dk_dv = 2 * tensor + rows, 5 * tensor + 2 * rows, 6 * tensor + 2 * rows
+        assert found["two_kernels"]["backward_bytes"] == delta + dq + dk_dv
+        accumulator = 4 * B * H * L * D  # float32: cleared, read and written by the atomics, read to be converted
+        atomics = 6 * tensor + 2 * rows + accumulator * (1 + 2 + 1) + tensor
+        assert found["one_kernel"]["backward_bytes"] == delta + atomics
+        assert found["one_kernel"]["scratch"] == rows + accumulator
         assert found["stored"]["kept"] - found["two_kernels"]["kept"] == scores - tensor - rows
         assert found["ledger_lse"]["stored"] == rows
 
@@ -177,6 +195,14 @@ def test_cross_entropy_by_hand():
     assert found["unfused"]["memory"] == (2 + 4 + 2) * T * V
     assert found["fused"]["memory"] == 2 * T * V + 4 * T
     assert found["chunked"]["memory"] == 4 * T * 512 + 16 * T
+    head, statistics, dlogits, products = 1, 1, 1, 2  # passes over (T, V): written, read, written, read by dx and dw
+    logits, wide = 2 * T * V, 4 * T * V
+    backward = 1 + dlogits + products
+    assert found["fused"]["bytes"] == (head + statistics + backward) * logits
+    assert found["unfused"]["bytes"] == (head + 2 * statistics + dlogits + products) * logits + 2 * wide
+    assert found["chunked"]["bytes"] == (head + statistics + head + backward) * wide
+    assert found["chunked"]["extra_flops"] == 2 * T * V * K
+    assert found["ledger_lse"]["rebuild_bytes"] == logits
     assert found["total"]["flops"] == 3 * 2 * T * V * K
     breakeven = found["sizes"]["breakeven"]
     for width, verdict in ((math.floor(breakeven * 0.9), "recompute"), (math.ceil(breakeven * 1.1), "save")):

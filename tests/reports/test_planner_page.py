@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from refkit.planner.devices import DEVICES, machine
+from refkit.planner.expression import first_within
 from refkit.planner.sheet import evaluate
 from refkit.planner.sheets import sheets
 from refkit.planner.units import show
@@ -94,6 +95,17 @@ def test_the_page_shows_numbers_as_python_does(tmp_path):
     script = 'const pairs = JSON.parse(require("fs").readFileSync(0, "utf8"));'
     script += "console.log(JSON.stringify(pairs.map(([value, unit]) => show(value, unit))));"
     assert in_node(planner_script() + script, pairs, tmp_path) == [show(value, unit) for value, unit in pairs]
+
+
+@pytest.mark.skipif(bool(NO_NODE), reason=NO_NODE)
+def test_the_page_searches_as_python_does(tmp_path):
+    rng = np.random.default_rng(8)
+    searches = [[factor, 1, [int(each) for each in rng.integers(1, 9, n)]] for factor in (1.0, 1.5) for n in range(12)]
+    script = 'const searches = JSON.parse(require("fs").readFileSync(0, "utf8"));'
+    script += "console.log(JSON.stringify(searches.map(([factor, low, values]) =>"
+    script += " firstWithin(factor, low, low + values.length, (s) => values[s - low]))));"
+    expected = [first_within(factor, low, low + len(found), [0, *found].__getitem__) for factor, low, found in searches]
+    assert in_node(planner_script() + script, searches, tmp_path) == expected
 
 
 # ------------------------------------------------------------------------------------------------------ as a document
