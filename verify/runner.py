@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from refkit.records import CheckRecord, KernelRecord, Verdict, WorstRecord, worst_verdict
 from refkit.verify import store
 from refkit.verify.backends import Backend, open_backend
+from refkit.verify.backends.architecture import lacking
 from refkit.verify.backends.faults import one_line
 from refkit.verify.case import Case
 from refkit.verify.case_record import case_record, sensitivity, ulp_totals, weakest_bound
@@ -120,6 +121,7 @@ class _KernelRun:
         self.reductions: dict[Case, Mapping[str, int]] = {}
         self.variants: dict[Variant, None] = {}
         self.launches_fail = ""
+        self.lacking = lacking(backend.name, spec.needs)
         self.wrong_spec = ""
         self.broken = False
 
@@ -146,7 +148,7 @@ class _KernelRun:
             deterministic=self.spec.deterministic,
             target=self.spec.target,
             source=self.spec.source,
-            message=self.wrong_spec,
+            message=self.wrong_spec or self.lacking,
             wrong_call=bool(self.wrong_spec),
             analysis=self._analysis() if self.options.analyze and not self.wrong_spec and not self.broken else None,
         )
@@ -183,7 +185,7 @@ class _KernelRun:
     def _plan_of(self, check: Check) -> Plan:
         if self.wrong_spec:
             return Plan()
-        reason = check.inapplicable(self.spec)
+        reason = self.lacking or check.inapplicable(self.spec)
         return Plan(skip=reason) if reason else check.plan(self.spec, self.options.profile, self.options.seed)
 
     def _run(self, check: Check) -> None:

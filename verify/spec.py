@@ -21,6 +21,7 @@ from refkit.verify.arguments import (
     check_bool,
     check_layouts,
 )
+from refkit.verify.backends.architecture import parse as parse_architecture
 from refkit.verify.case import Case, FrozenMapping, plain
 from refkit.verify.dims import Dim
 from refkit.verify.errors import USERS_FAULTS, SpecError, caller_location, raised_at
@@ -39,7 +40,8 @@ class KernelSpec:
 
     `launch(*args, **config)` runs the kernel. `reference` receives inputs, dims and configs by name and returns the
     outputs in the order of `args`. `configs` are launcher keywords, each with its values. `requires` takes dims (and
-    configs) by name. `derivative_of` is the forward reference of a backward kernel. `name`, `operator` and
+    configs) by name. `derivative_of` is the forward reference of a backward kernel. `needs` is the GPU architecture
+    without which the kernel is skipped: `sm_80` means 8.0 or higher, `sm_90a` 9.0 and no other. `name`, `operator` and
     `direction` follow from the module where they are not given; `source` is `file:line` of the spec, `target` what
     `discovery.load_target` finds it by. Raises `SpecError`.
     """
@@ -54,6 +56,7 @@ class KernelSpec:
     configs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     derivative_of: Callable[..., Any] | None = None
     requires: Callable[..., bool] | None = None
+    needs: str = ""
     name: str = ""
     operator: str = ""
     direction: str = ""
@@ -118,6 +121,7 @@ class KernelSpec:
             signatures.check_callable(self.derivative_of, "derivative_of", self.source)
         if self.requires is not None:
             signatures.check_callable(self.requires, "requires", self.source)
+        self._check_needs()
         self._set("direction", self.direction or ("backward" if self.derivative_of else "forward"))
         if self.direction not in ("forward", "backward"):
             raise self.wrong(f"direction is {self.direction!r}; expected 'forward' or 'backward'")
@@ -125,6 +129,13 @@ class KernelSpec:
         self._set("_operator_was_given", bool(self.operator))
         self._set("name", self.name or signatures.name_of(self.launch))
         self._set("operator", self.operator or self._default_operator())
+
+    def _check_needs(self) -> None:
+        try:
+            if self.needs:
+                parse_architecture(self.needs)
+        except (ValueError, TypeError):
+            raise self.wrong(f"needs is {self.needs!r}; expected an architecture such as 'sm_80' or 'sm_90a'") from None
 
     def _default_operator(self) -> str:
         # A kernel file of refkit carries its operator's name.

@@ -35,6 +35,7 @@ matmul_mma_lane_major_bf16_spec = KernelSpec(
     args=product("bfloat16", a=ANY, b=ANY),
     configs=tiles(32),
     precision=Precision(multiply="bfloat16"),
+    needs="sm_80",
 )
 matmul_mma_lane_major_f16_spec = KernelSpec(
     operator=OPERATOR,
@@ -43,6 +44,7 @@ matmul_mma_lane_major_f16_spec = KernelSpec(
     args=product("float16", a=COLUMNS, b=ROWS, out="float16"),
     configs=tiles(32),
     precision=Precision(multiply="float16"),
+    needs="sm_80",
 )
 matmul_mma_lane_major_tf32_spec = KernelSpec(
     operator=OPERATOR,
@@ -51,6 +53,7 @@ matmul_mma_lane_major_tf32_spec = KernelSpec(
     args=product("float32", a=ROWS, b=("contiguous", "transposed")),
     configs=tiles(16),
     precision=Precision(multiply="tf32"),
+    needs="sm_80",
 )
 matmul_mma_lane_major_e4m3_spec = KernelSpec(
     operator=OPERATOR,
@@ -59,6 +62,7 @@ matmul_mma_lane_major_e4m3_spec = KernelSpec(
     args=product("float8_e4m3fn", a=ROWS, b=COLUMNS),
     configs=tiles(64),
     precision=Precision(multiply="float8_e4m3fn"),
+    needs="sm_89",
 )
 
 matmul_mma_cp_async_bf16_spec = KernelSpec(
@@ -68,6 +72,7 @@ matmul_mma_cp_async_bf16_spec = KernelSpec(
     args=product("bfloat16", (M, K8, N8)),
     configs=tiles(32, stages=[3]),
     precision=Precision(multiply="bfloat16"),
+    needs="sm_80",
 )
 matmul_mma_cp_async_tf32_spec = KernelSpec(
     operator=OPERATOR,
@@ -76,6 +81,7 @@ matmul_mma_cp_async_tf32_spec = KernelSpec(
     args=product("float32", (M, K8, N8), b=COLUMNS),
     configs=tiles(16, stages=[4]),
     precision=Precision(multiply="tf32"),
+    needs="sm_80",
 )
 matmul_mma_ldmatrix_bf16_spec = KernelSpec(
     operator=OPERATOR,
@@ -84,6 +90,7 @@ matmul_mma_ldmatrix_bf16_spec = KernelSpec(
     args=product("bfloat16", (M8, K8, N8), a=("contiguous", "transposed"), b=("contiguous", "transposed")),
     configs=tiles(32, stages=[3]),
     precision=Precision(multiply="bfloat16"),
+    needs="sm_80",
 )
 matmul_mma_ldmatrix_f16_spec = KernelSpec(
     operator=OPERATOR,
@@ -92,6 +99,7 @@ matmul_mma_ldmatrix_f16_spec = KernelSpec(
     args=product("float16", (M, K8, N), b=COLUMNS, out="float16"),
     configs=tiles(32, stages=[2]),
     precision=Precision(multiply="float16"),
+    needs="sm_80",
 )
 matmul_mma_ldmatrix_tf32_spec = KernelSpec(
     operator=OPERATOR,
@@ -100,6 +108,7 @@ matmul_mma_ldmatrix_tf32_spec = KernelSpec(
     args=product("float32", (M8, K8, N8), a=COLUMNS),
     configs=tiles(16, stages=[3]),
     precision=Precision(multiply="tf32"),
+    needs="sm_80",
 )
 matmul_mma_ldmatrix_e4m3_spec = KernelSpec(
     operator=OPERATOR,
@@ -108,6 +117,7 @@ matmul_mma_ldmatrix_e4m3_spec = KernelSpec(
     args=product("float8_e4m3fn", (M, K16, N), b=COLUMNS, out="bfloat16"),
     configs=tiles(64, stages=[3]),
     precision=Precision(multiply="float8_e4m3fn"),
+    needs="sm_89",
 )
 
 matmul_mma_fused_bf16_spec = KernelSpec(
@@ -123,6 +133,7 @@ matmul_mma_fused_bf16_spec = KernelSpec(
     },
     configs={"activation": ["gelu_tanh"], **tiles(32, stages=[3])},
     precision=Precision(multiply="bfloat16"),
+    needs="sm_80",
 )
 matmul_mma_split_k_bf16_spec = KernelSpec(
     operator=OPERATOR,
@@ -135,4 +146,5 @@ matmul_mma_split_k_bf16_spec = KernelSpec(
     },
     configs={"split_k": [3], **tiles(32, stages=[3])},
     precision=Precision(multiply="bfloat16"),
+    needs="sm_80",
 )
