@@ -121,6 +121,8 @@ def plan(
         if number is not None and not 0 < number < float("inf"):
             raise ValueError(f"{name}={number}; expected a positive number")
     chosen = device(on)
+    if not sheet.uses("rate"):
+        dtype = "float32"  # every device has a rate for it, and no figure depends on it
     inputs |= machine(chosen, dtype, tflops=tflops, bandwidth=bandwidth)
     if multiprocessors is not None:
         inputs["SMs"] = multiprocessors

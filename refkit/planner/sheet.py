@@ -138,6 +138,10 @@ class Sheet:
                     raise ValueError(f"{self.operator}: {name!r} in {sentence!r} is not known")
         object.__setattr__(self, "units", units)
 
+    def uses(self, name: str) -> bool:
+        """Whether any formula refers to that input."""
+        return any(name in each.formula.names for group in self.groups for each in group.figures)
+
     def full_name(self, group: str, name: str) -> str:
         """The key of `units` that `name` means inside `group`."""
         inside = f"{group}.{name}"

@@ -15,6 +15,8 @@ const figureOf = (fullName) => {
   const found = sheetOf().groups.find((each) => each.name === group);
   return { group: found, figure: found.figures.find((each) => each.name === name) };
 };
+const RATES = { tflops: "rate", bandwidth: "bandwidth", sms: "SMs" }; // what is given by hand: the input that it sets
+const uses = (input) => sheetOf().groups.some((group) => group.figures.some((figure) => figure.parts.some((part) => part[0] === input && typeof part !== "string")));
 const sizes = () => state.sizes[state.operator];
 
 function computeInputs() {
@@ -47,7 +49,7 @@ function explain(fullName) {
   for (const part of figureOf(fullName).figure.parts) {
     if (typeof part === "string") continue;
     for (const button of numbers.get(part[0]) || []) button.classList.add("planner-used");
-    const used = controls[part[0]] || controls[{ rate: "tflops", SMs: "sms" }[part[0]]];
+    const used = controls[part[0]] || controls[Object.keys(RATES).find((name) => RATES[name] === part[0])];
     if (used) used.node.classList.add("planner-used");
   }
 }
@@ -202,8 +204,9 @@ function command() {
     if (each.unit === "flag") words.push(...(value ? [option] : []));
     else if (each.tuning ? value !== each.default : value || each.lowest) words.push(option, value);
   }
-  words.push("--dtype", state.format, "--device", state.device);
-  for (const name of ["tflops", "bandwidth", "sms"]) if (state[name] !== null) words.push(`--${name}`, state[name]);
+  if (uses("rate")) words.push("--dtype", state.format);
+  words.push("--device", state.device);
+  for (const [name, input] of Object.entries(RATES)) if (state[name] !== null && uses(input)) words.push(`--${name}`, state[name]);
   return words.join(" ");
 }
 
@@ -211,7 +214,7 @@ function command() {
 
 function buildSizes() {
   const boxes = { false: [], true: [] };
-  for (const name of Object.keys(controls)) if (!["tflops", "bandwidth", "sms"].includes(name)) delete controls[name];
+  for (const name of Object.keys(controls)) if (!(name in RATES)) delete controls[name];
   for (const each of sheetOf().parameters) {
     const id = `planner-size-${each.name}`;
     const changed = (value) => {
@@ -231,6 +234,8 @@ function buildSizes() {
   byId("planner-tuning").replaceChildren(...boxes[true]);
   byId("planner-tuning-box").hidden = !boxes[true].length;
   byId("planner-about").textContent = sheetOf().about;
+  for (const [name, input] of Object.entries(RATES)) controls[name].node.hidden = !uses(input);
+  byId("planner-format-box").hidden = !uses("rate");
 }
 
 function buildRates() {
@@ -275,7 +280,7 @@ function showAll() {
 // ---- the plan in the page's address, so that it can be sent to someone
 
 function address() {
-  const given = ["tflops", "bandwidth", "sms"].filter((name) => state[name] !== null).map((name) => [name, state[name]]);
+  const given = Object.keys(RATES).filter((name) => state[name] !== null).map((name) => [name, state[name]]);
   return `${state.operator}?${new URLSearchParams([...Object.entries(sizes()), ["device", state.device], ["format", state.format], ...given])}`;
 }
 
@@ -286,7 +291,7 @@ function readAddress() {
   const asked = new URLSearchParams(query || "");
   if (Object.hasOwn(PLANNER.devices, asked.get("device"))) state.device = asked.get("device");
   if (Object.hasOwn(PLANNER.formats, asked.get("format"))) state.format = asked.get("format");
-  for (const name of ["tflops", "bandwidth", "sms"]) if (Number(asked.get(name)) > 0) state[name] = Number(asked.get(name));
+  for (const name of Object.keys(RATES)) if (Number(asked.get(name)) > 0) state[name] = Number(asked.get(name));
   for (const each of sheetOf().parameters) {
     const value = Number(asked.get(each.name) ?? NaN);
     if (Number.isInteger(value) && value >= each.lowest && value <= 1e9) sizes()[each.name] = each.unit === "flag" ? Math.min(value, 1) : value;

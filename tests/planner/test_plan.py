@@ -78,6 +78,10 @@ def test_128_registers_give_two_blocks_and_142_give_one():
     assert (one["blocks"], one["next_registers"]) == (1, 128)
 
 
+def test_occupancy_needs_no_rate():
+    assert figures("occupancy", {"registers": 64, "threads": 256}, on="t4", dtype="bfloat16")["sm"]["blocks"] == 4
+
+
 # -------------------------------------------------------------------------------------------- independent statements
 
 

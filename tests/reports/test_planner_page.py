@@ -244,6 +244,17 @@ def test_a_device_brings_its_figures_and_only_its_formats(opened):
     assert value(page, "machine.ridge") == "187 FLOP/B"
 
 
+def test_a_layer_without_rates_asks_for_none(opened):
+    page = opened()
+    shown = "Array.from(document.querySelectorAll('#planner-rates .planner-control'), (each) => each.offsetHeight > 0)"
+    assert page.run(shown) == [True, True, True]
+    page.run("document.querySelector('input[name=planner-layer][value=occupancy]').click()")
+    assert page.run(shown) == [False, False, False]
+    assert page.run("document.getElementById('planner-format-box').offsetHeight") == 0
+    fill(page, "#planner-size-registers", 142)
+    assert value(page, "sm.blocks") == "1"
+
+
 def test_a_wrong_number_is_said_and_changes_nothing(opened):
     page = opened()
     for wrong in ("", "0", "2.5", "-4"):

@@ -49,6 +49,8 @@ def _machine(made: Plan) -> str:
         for each in made.values.sheet.parameters
         if inputs[each.name] or not each.optional
     )
+    if not made.values.sheet.uses("rate"):
+        return f"{sizes}\n{made.device.title}: compute capability {made.device.multiprocessor.name}"
     rates = f"{shown('rate')} in {made.dtype}, {shown('bandwidth')}, {inputs['SMs']} SMs"
     given = f"; given: {', '.join(made.given)}" if made.given else ""
     return f"{sizes}\n{made.device.title}: {rates}{given}"
