@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from numba import cuda, float32, float64, int8, int32, int64
+from numba.cuda.cudadrv.driver import CudaAPIError
 
 from refkit.cpu import LaunchConfigurationError, emulate
+from refkit.cuda_kernels.launch.dynamic_shared import configured
 
 pytestmark = pytest.mark.cpu
 
@@ -264,3 +266,28 @@ def test_a_block_gets_no_more_than_a_device_gives(n, dynamic_bytes, refused):
                 too_much(n)[1, 32, 0, dynamic_bytes](out)
         else:
             too_much(n)[1, 32, 0, dynamic_bytes](out)
+
+
+@cuda.jit
+def reversed_in_dynamic_memory(x, y):
+    tile = cuda.shared.array(0, float32)
+    thread, last = cuda.threadIdx.x, x.shape[0] - 1
+    for i in range(thread, x.shape[0], cuda.blockDim.x):
+        tile[i] = x[i]
+    cuda.syncthreads()
+    for i in range(thread, x.shape[0], cuda.blockDim.x):
+        y[i] = tile[last - i]
+
+
+def test_a_kernel_that_was_allowed_more_may_use_more_than_48_kilobytes():
+    x = np.arange(20_000, dtype=np.float32)
+    with emulate():
+        y = cuda.device_array(x.shape, x.dtype)
+        configured(reversed_in_dynamic_memory, 1, 64, 0, x.nbytes)(cuda.to_device(x), y)
+        np.testing.assert_array_equal(y.copy_to_host(), x[::-1])
+
+
+def test_no_kernel_is_allowed_more_than_a_multiprocessor_has():
+    x = np.ones(8, np.float32)
+    with emulate(), pytest.raises(CudaAPIError, match="232449 bytes of dynamic shared memory; a block has 232448"):
+        configured(reversed_in_dynamic_memory, 1, 8, 0, 227 * 1024 + 1)(cuda.to_device(x), cuda.to_device(x))
