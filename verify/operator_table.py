@@ -100,7 +100,7 @@ def moved(kernels: Iterable[KernelSpec]) -> str:
     seen: dict[tuple[str, ...], KernelSpec] = {}
     for spec in kernels:
         seen.setdefault(tuple(spec.outputs), spec)
-    arrays = {}
+    arrays: dict[str, ArrayArgument] = {}
     for name, array in itertools.chain.from_iterable(spec.arrays.items() for spec in seen.values()):
         arrays.setdefault(name, array)
     return _formula(arrays)

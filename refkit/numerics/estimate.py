@@ -93,6 +93,11 @@ def _noisy(x: np.ndarray, model: RoundingModel, rng: np.random.Generator) -> Noi
     return array
 
 
+def renoised(x: np.ndarray, like: Noisy) -> Noisy:
+    """Return float64 values as an array of the kind of `like`."""
+    return _noisy(x, like.model, like.rng)
+
+
 def deviations(
     reference: Callable[..., Any],
     arguments: Mapping[str, Any],
