@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 from numba import cuda
+from numba.cuda.cudadrv.driver import CudaAPIError
+from numba.cuda.cudadrv.driver import driver as numba_driver
 
 MAP_BYTES = 128
 _TYPES = {
@@ -34,7 +36,7 @@ def encode_tiled(
     from cuda.bindings import driver
 
     lines, elements = shape
-    error, tensor_map = driver.cuTensorMapEncodeTiled(
+    arguments = (
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[dtype]}"),
         2,
         address,
@@ -47,11 +49,14 @@ def encode_tiled(
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
-    if error != driver.CUresult.CUDA_SUCCESS:
+    try:
+        # Numba's driver object rather than the binding: where kernels run on a CPU, another stands in its place
+        tensor_map = numba_driver.cuTensorMapEncodeTiled(*arguments)
+    except CudaAPIError as error:
         raise RuntimeError(
             f"no tensor map of {dtype} {shape} with lines of {line_bytes} bytes at {address:#x}, box {box}, "
-            f"swizzle {swizzle}: {error.name}"
-        )
+            f"swizzle {swizzle}: {error}"
+        ) from None
     return np.array([int(word) for word in tensor_map.opaque], np.uint64).view(np.uint8)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from numba.cuda.cudadrv import devices as numba_devices
 from numba.cuda.cudadrv import driver as numba_driver
 
-from . import memory
+from . import memory, tensor_maps
 from .device import ATTRIBUTES, DEVICE, Context, Device
 from .faults import Unsupported
 from .streams import elapsed_milliseconds
@@ -145,6 +145,14 @@ class EmulatedDriver(numba_driver.Driver):
             kernel.dynamic_shared_limit = value
         elif attribute != attributes.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
             raise Unsupported(f"function attribute {attribute} is not emulated on the CPU executor")
+
+    def cuTensorMapEncodeTiled(self, *arguments: Any) -> tensor_maps.TensorMap:
+        """A map for the emulated `cp.async.bulk.tensor`: what the last two arguments ask for changes no value here."""
+        try:
+            return tensor_maps.encode_tiled(*arguments[:9])
+        except ValueError as refused:
+            code = numba_driver.binding.CUresult.CUDA_ERROR_INVALID_VALUE
+            raise numba_driver.CudaAPIError(code, f"Call to cuTensorMapEncodeTiled: {refused}") from None
 
     def cuProfilerStart(self) -> None:
         """Nothing to profile."""

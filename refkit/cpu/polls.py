@@ -12,10 +12,12 @@ from .control_flow import LABEL, Function, Loop, names, parts
 from .debug_lines import Lines
 from .loops import ending
 
-_WAITING = re.compile(r"@\"?(?:nvvm\.(?:barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize|rk\.activemask)")
+_WAITING = re.compile(
+    r"@\"?(?:nvvm\.(?:barrier0|bar\.warp|shfl|vote|match)|cudaCGSynchronize|rk\.activemask|rk\.ptx\.mbarrier\.(?:try|test)_wait)"
+)
 _SHARED_STATE = re.compile(
     r"\b(?:atomicrmw|cmpxchg|load atomic|load volatile|fence)\b|nanosleep|@\"?___numba_atomic"
-    r"|@\"?(?:nvvm\.(?:membar|atomic)|rk\.atomic|rk\.ptx\.(?:atom|red|fence|membar|mbarrier|ld\.(?:acquire|relaxed|volatile)))"
+    r"|@\"?(?:nvvm\.(?:membar|atomic)|rk\.atomic|rk\.ptx\.(?:atom|red|fence|membar|ld\.(?:acquire|relaxed|volatile)))"
 )
 _CHANGES_STATE = re.compile(
     r"^\s+(?:store|atomicrmw|cmpxchg)\b|\bcall\b(?![^@\n]*@\"?(?:llvm\.|nvvm\.(?:read|membar)))", re.MULTILINE

@@ -194,7 +194,7 @@ def _inline_assembly(text: str, lines: Lines, result: Translation) -> str:
         result.meanings[host.name] = host
         arguments = match["arguments"]
         if host.needs_site:
-            result.instructions[len(result.sites)] = assembly.split()[0].rstrip(";")
+            result.instructions[len(result.sites)] = host.opcode
             arguments = ", ".join((f"i32 {len(result.sites)}", arguments)).rstrip(", ")
             types = ("i32", *types)
             result.sites.append((file, line))

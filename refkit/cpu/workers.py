@@ -27,6 +27,8 @@ _COLOURS = 31
 # each guard page splits the mapping in two, and Linux allows a process 65,530 mappings
 _MOST_GUARDED = 2048
 _COLOUR_BYTES = 17 * 64
+_SHARED_ALIGNMENT = 1024  # of the swizzled atoms of wgmma and of tensor copies
+_SHARED_RANGE = 1 << 18
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.free.argtypes = (ctypes.c_void_p,)
@@ -77,10 +79,26 @@ class _Shape:
     fibers: bool
 
 
-def _free_queues(threads: np.ndarray) -> None:
-    """Frees what the threads of a worker allocated for their asynchronous copies."""
-    for queue in threads[:, layout.THREAD_COPIES]:
+def _free_queues(threads: np.ndarray, blocks: np.ndarray) -> None:
+    """Frees what the threads and blocks of a worker allocated for their asynchronous copies."""
+    copies, bulk_copies = threads[:, layout.THREAD_COPIES], threads[:, layout.THREAD_BULK_COPIES]
+    for queue in (*copies, *bulk_copies, *blocks[:, layout.BLOCK_BULK_COPIES]):
         _libc.free(int(queue) or None)
+
+
+def _shared_places(first: int, count: int, size: int) -> np.ndarray:
+    """Where the shared memory of each block begins, from `first` on: at multiples of 1,024.
+
+    None of it crosses a multiple of 2^18, the range of the addresses in the descriptors of `wgmma`.
+    """
+    stride = -(-size // _SHARED_ALIGNMENT) * _SHARED_ALIGNMENT + _SHARED_ALIGNMENT
+    places, place = [], -(-first // _SHARED_ALIGNMENT) * _SHARED_ALIGNMENT
+    for _ in range(count):
+        if place // _SHARED_RANGE != (place + stride - 1) // _SHARED_RANGE:
+            place = -(-place // _SHARED_RANGE) * _SHARED_RANGE
+        places.append(place)
+        place += stride
+    return np.array(places, np.int64)
 
 
 class Memory:
@@ -95,13 +113,14 @@ class Memory:
         self.worker = np.zeros(layout.WORKER_WORDS, np.int64)
         self.blocks = np.zeros((shape.resident, layout.BLOCK_WORDS), np.int64)
         self.threads = np.zeros((fibers, layout.THREAD_WORDS), np.int64)
-        stride = -(-shape.shared_bytes // 128) * 128 + 128
-        self._shared = np.empty(shape.resident * stride + 128, np.uint8)
-        first = -(-self._shared.ctypes.data // 128) * 128
-        self.blocks[:, layout.BLOCK_SHARED] = first + np.arange(shape.resident) * stride
+        end = int(_shared_places(_SHARED_RANGE - _SHARED_ALIGNMENT, shape.resident + 1, shape.shared_bytes)[-1])
+        self._shared = np.empty(end, np.uint8)
+        self.blocks[:, layout.BLOCK_SHARED] = _shared_places(
+            self._shared.ctypes.data, shape.resident, shape.shared_bytes
+        )
         if fibers:
             self._fill_threads(threads)
-        weakref.finalize(self, _free_queues, self.threads)
+        weakref.finalize(self, _free_queues, self.threads, self.blocks)
 
     def _fill_threads(self, threads: int) -> None:
         """Writes what stays the same for every block of this shape."""
@@ -255,6 +274,12 @@ class Worker:
                 waiting.append(site)
             if state == layout.AT_NAMED_BARRIER:
                 where += f" (number {int(row[layout.THREAD_MASK])}, for {int(row[layout.THREAD_VALUE])} threads)"
+            elif state == layout.AT_MBARRIER:
+                where += f" (parity {int(row[layout.THREAD_VALUE])})"
+            elif state == layout.AT_WARPGROUP_OPERATION:
+                where = (
+                    f"waits for all 128 threads of the warpgroup at {self.kernel.instructions[site]}{self._line(site)}"
+                )
             elif state == layout.AT_WARP_OPERATION and row[layout.THREAD_OPERATION] >= layout.COLLECTIVE:
                 where = f"waits for all 32 lanes of the warp at {self.kernel.instructions[site]}{self._line(site)}"
             elif state == layout.AT_WARP_OPERATION:

@@ -39,7 +39,7 @@ __all__ = ["Frame", "Instruction", "Meaning", "UnknownInstruction", "meaning", "
 
 @dataclass(frozen=True)
 class Meaning:
-    """A host function for one piece of inline PTX.
+    """A host function for one piece of inline PTX, whose main instruction is `opcode`.
 
     `definition` is IR text: `define linkonce_odr <result> @name(<arguments>)` and the declarations it needs. With
     `needs_thread` a first parameter `ptr %rk.thread` comes before the arguments, with `needs_site` then `i32 %rk.site`,
@@ -48,6 +48,7 @@ class Meaning:
     """
 
     name: str
+    opcode: str
     definition: str
     needs_thread: bool
     needs_site: bool = False
@@ -81,14 +82,20 @@ def meaning(asm_text: str, constraints: str, result_type: str, argument_types: t
 def _meaning(text: str, constraints: str, result_type: str, argument_types: tuple[str, ...], table: int) -> Meaning:
     digest = hashlib.sha256(repr((text, constraints, result_type, argument_types)).encode()).hexdigest()[:12]
     statements = program(text)
-    opcodes = [s.opcode for s in statements if isinstance(s, Instruction)]
-    name = ".".join(("rk.ptx", re.sub(r"[^\w.]", "_", opcodes[0]) if opcodes else "empty", digest))
+    opcode = _main_opcode([s.opcode for s in statements if isinstance(s, Instruction)])
+    name = ".".join(("rk.ptx", re.sub(r"[^\w.]", "_", opcode), digest))
     signature = (constraints, result_type, argument_types)
     first = _define(ir.Module(), name, statements, *signature, threaded=True, sited=True)
     module = ir.Module()
     frame = _define(module, name, statements, *signature, threaded=first.uses_thread, sited=first.uses_site)
     libraries = tuple(sorted(frame.libraries, key=lambda library: library.name))
-    return Meaning(name, module_text(module), frame.uses_thread, frame.uses_site, frame.needs_fiber, libraries)
+    return Meaning(name, opcode, module_text(module), frame.uses_thread, frame.uses_site, frame.needs_fiber, libraries)
+
+
+def _main_opcode(opcodes: list[str]) -> str:
+    """What a piece of assembly is there for: its first instruction that does more than set up registers."""
+    beside = [opcode for opcode in opcodes if opcode.split(".")[0] not in ("setp", "selp", "mov", "cvta")]
+    return (beside or opcodes or ["empty"])[0]
 
 
 def _define(

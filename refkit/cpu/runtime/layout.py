@@ -38,7 +38,11 @@ THREAD_IDENTITY = 29  # sanitizers: the thread as a shadow cell holds it
 THREAD_IS_FIBER = 20  # 0 where the threads of a block run as a plain loop and cannot give way
 THREAD_COPIES = 30  # address of the thread's queue of asynchronous copies; 0 until it starts one
 THREAD_STACK_LIMIT = 31  # the address below which the stack counts as used up
-THREAD_WORDS = 32
+THREAD_BULK_COPIES = 32  # address of the thread's queue of bulk copies out of shared memory; 0 until it starts one
+THREAD_PRODUCTS = 33  # wgmma: groups that the thread has committed
+THREAD_PRODUCTS_DONE = 34  # wgmma: groups that it has waited for
+THREAD_PRODUCTS_OPEN = 35  # wgmma: products in the open group
+THREAD_WORDS = 40
 
 # --- thread states --------------------------------------------------------------------------------------------------
 RUNNABLE = 0
@@ -48,6 +52,8 @@ AT_WARP_OPERATION = 3
 AT_ACTIVEMASK = 4
 AT_GRID_BARRIER = 5
 AT_NAMED_BARRIER = 6
+AT_MBARRIER = 7
+AT_WARPGROUP_OPERATION = 8
 
 STATE_NAMES = {
     RUNNABLE: "runs",
@@ -57,6 +63,8 @@ STATE_NAMES = {
     AT_ACTIVEMASK: "waits at activemask",
     AT_GRID_BARRIER: "waits at a grid barrier",
     AT_NAMED_BARRIER: "waits at a named barrier",
+    AT_MBARRIER: "waits for the phase of an mbarrier",
+    AT_WARPGROUP_OPERATION: "waits at a warpgroup operation",
 }
 
 # --- operations -----------------------------------------------------------------------------------------------------
@@ -98,6 +106,8 @@ BLOCK_SHARED_BYTES = 15
 BLOCK_SHADOW = 16  # sanitizers: address of the shadow of the shared memory
 BLOCK_FENCED = 17  # sanitizers: a thread has executed a fence since the last barrier
 BLOCK_KNOWS = 18  # sanitizers: a thread knows of a release of another
+BLOCK_AT_WARPGROUP = 19  # threads that wait at an operation of a warpgroup
+BLOCK_BULK_COPIES = 20  # address of the queue of bulk copies into its shared memory; 0 until one is started
 BLOCK_NAMED_BARRIERS = 24  # 16 words, one for each: threads that have arrived, and from bit 32 on how many it takes
 BLOCK_WORDS = 40
 
@@ -118,6 +128,7 @@ WORKER_GROUP_BLOCKS = 12
 WORKER_SANITIZER = 13  # address of the sanitizer block; 0 where nothing watches
 WORKER_IN_KERNEL = 14  # whether kernel code runs, so that a signal may leave it
 WORKER_STACK_LIMIT = 15  # as THREAD_STACK_LIMIT, of the worker's own fiber
+WORKER_PHASES = 17  # phases of mbarriers that have ended, and barriers passed: signs of progress
 WORKER_ABANDONED = 16  # takes the stack pointer of a thread that a signal left
 WORKER_WORDS = 24
 
@@ -149,5 +160,6 @@ DEADLOCKED = 2
 
 POLL_FUEL = 4096
 WARP_SIZE = 32
+WARPGROUP_SIZE = 128
 NAMED_BARRIERS = 16
 SHARED_FILL = 0xFF  # a NaN in every floating format and -1 in every integer: unwritten shared memory shows in results

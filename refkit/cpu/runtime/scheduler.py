@@ -7,6 +7,7 @@ anew for every pass, so that code which relies on an order between two synchroni
 from numba import cuda
 
 from ..fibers import FRAME_ENTRY, FRAME_FIRST, FRAME_RETURN, FRAME_SECOND, FRAME_WORDS
+from .bulk_copies import carry_out_rest, forget_bulk_copies, land_awaited, land_one
 from .copies import forget_copies, let_rest_arrive
 from .layout import (
     AT_BARRIER,
@@ -16,6 +17,8 @@ from .layout import (
     BARRIER_PLAIN,
     BLOCK_ALIVE,
     BLOCK_AT_BARRIER,
+    BLOCK_AT_WARPGROUP,
+    BLOCK_BULK_COPIES,
     BLOCK_CTAID_X,
     BLOCK_CTAID_Y,
     BLOCK_CTAID_Z,
@@ -46,8 +49,12 @@ from .layout import (
     SHARED_FILL,
     STOPPED,
     THREAD_BLOCK,
+    THREAD_BULK_COPIES,
     THREAD_FUEL,
     THREAD_OPERATION,
+    THREAD_PRODUCTS,
+    THREAD_PRODUCTS_DONE,
+    THREAD_PRODUCTS_OPEN,
     THREAD_RESULT,
     THREAD_SITE,
     THREAD_STACK_POINTER,
@@ -55,6 +62,7 @@ from .layout import (
     THREAD_STATE,
     THREAD_VALUE,
     THREAD_WORDS,
+    THREAD_WORKER,
     WARP_SIZE,
     WORKER_ABANDONED,
     WORKER_ALIVE,
@@ -64,6 +72,7 @@ from .layout import (
     WORKER_GROUP_BLOCKS,
     WORKER_IN_KERNEL,
     WORKER_LAUNCH,
+    WORKER_PHASES,
     WORKER_RANDOM,
     WORKER_RESIDENT,
     WORKER_SANITIZER,
@@ -71,6 +80,7 @@ from .layout import (
     WORKER_STACK_TOP,
     WORKER_STATUS,
 )
+from .mbarrier import return_early
 from .primitives import (
     address_of,
     address_of_plain_main,
@@ -85,7 +95,10 @@ from .primitives import (
 )
 from .randomness import next_random
 from .warp import complete_activemasks, complete_warp_operations
+from .warpgroups import complete_warpgroup_operations
 from .watch import barrier_passed, clear_shared_shadow, forget, grid_barrier_passed, watched
+
+PATIENCE = 64  # rounds of early returns in which nothing but waiting happens, before a launch counts as deadlocked
 
 
 @cuda.jit(device=True)
@@ -107,6 +120,7 @@ def thread_main(thread, worker):
     launch = words(worker[WORKER_LAUNCH])
     call_address(launch[LAUNCH_ENTRY], thread, worker)
     let_rest_arrive(thread)
+    carry_out_rest(thread)
     thread[THREAD_STATE] = EXITED
     block = words(thread[THREAD_BLOCK])
     block[BLOCK_ALIVE] -= 1
@@ -205,6 +219,7 @@ def release_barrier(block, thread_count):
     if reducing:
         give_barrier_results(block, thread_count, waiting, true)
     block[BLOCK_AT_BARRIER] = 0
+    words(words(block[BLOCK_THREADS])[THREAD_WORKER])[WORKER_PHASES] += 1
 
 
 @cuda.jit(device=True)
@@ -229,6 +244,8 @@ def place_block(block, launch, linear):
     block[BLOCK_CTAID_Y] = (linear // nx) % ny
     block[BLOCK_CTAID_Z] = linear // (nx * ny)
     block[BLOCK_AT_BARRIER] = 0
+    block[BLOCK_AT_WARPGROUP] = 0
+    forget_bulk_copies(block, BLOCK_BULK_COPIES)
     for i in range(NAMED_BARRIERS):
         block[BLOCK_NAMED_BARRIERS + i] = 0
     fill_bytes(block[BLOCK_SHARED], SHARED_FILL, launch[LAUNCH_SHARED_BYTES])
@@ -247,6 +264,8 @@ def start_threads(worker, block, thread_count):
         thread[THREAD_SITE] = -1
         thread[THREAD_FUEL] = POLL_FUEL
         forget_copies(thread)
+        forget_bulk_copies(thread, THREAD_BULK_COPIES)
+        thread[THREAD_PRODUCTS] = thread[THREAD_PRODUCTS_DONE] = thread[THREAD_PRODUCTS_OPEN] = 0
         if watching:
             forget(thread)
         thread[THREAD_STACK_POINTER] = prepare_stack(thread[THREAD_STACK_TOP], entry, address, address_of(worker))
@@ -284,6 +303,10 @@ def run_pass(worker, launch, thread_count):
                         progress += run_warp(worker, launch, block, w, thread_count)
                         if load(launch, LAUNCH_STOP) != 0:
                             return progress
+                if block[BLOCK_AT_WARPGROUP] > 0:
+                    progress += complete_warpgroup_operations(block, thread_count)
+                if seeded and block[BLOCK_BULK_COPIES] != 0 and next_random(worker) & 3 == 0:
+                    land_one(block, next_random(worker))
                 if block[BLOCK_AT_BARRIER] > 0 and block[BLOCK_AT_BARRIER] == block[BLOCK_ALIVE]:
                     release_barrier(block, thread_count)
                     progress += 1
@@ -294,15 +317,38 @@ def run_pass(worker, launch, thread_count):
 
 
 @cuda.jit(device=True)
+def each_block_lands(worker, thread_count):
+    """Nothing else can happen: bulk loads land that threads wait for; how many."""
+    count = 0
+    for b in range(worker[WORKER_GROUP_BLOCKS]):
+        count += land_awaited(words(worker[WORKER_BLOCKS] + b * (8 * BLOCK_WORDS)), thread_count)
+    return count
+
+
+@cuda.jit(device=True)
+def each_wait_returns(worker, thread_count):
+    """Waits for mbarriers return early, without success; how many."""
+    count = 0
+    for b in range(worker[WORKER_GROUP_BLOCKS]):
+        count += return_early(words(worker[WORKER_BLOCKS] + b * (8 * BLOCK_WORDS)), thread_count)
+    return count
+
+
+@cuda.jit(device=True)
 def run_group(worker, launch):
     """Runs the resident blocks to their end; returns how that went."""
     thread_count = launch[LAUNCH_THREADS_PER_BLOCK]
+    rounds, seen = 0, -1
     while worker[WORKER_ALIVE] > 0:
         progress = run_pass(worker, launch, thread_count)
         if load(launch, LAUNCH_STOP) != 0:
             return STOPPED
-        if progress == 0:
-            return DEADLOCKED
+        if progress == 0 and each_block_lands(worker, thread_count) == 0:
+            signs = worker[WORKER_PHASES] - worker[WORKER_ALIVE]
+            rounds = rounds + 1 if signs == seen else 0
+            seen = signs
+            if rounds > PATIENCE or each_wait_returns(worker, thread_count) == 0:
+                return DEADLOCKED
     return DONE
 
 

@@ -11,9 +11,10 @@ from numba.cuda import types
 from refkit.cpu.frontend import COMPUTE_CAPABILITY
 from refkit.cpu.runtime.build import Library
 from refkit.cpu.runtime.primitives import words_type
-from refkit.cpu.tensor_core import double_sum, fused_sum, integer_sum, matrix_moves
+from refkit.cpu.tensor_core import double_sum, fused_sum, integer_sum, matrix_moves, warpgroup_product
 from refkit.cpu.tensor_core.instruction import MmaInstruction
 from refkit.cpu.tensor_core.model import summation
+from refkit.cpu.tensor_core.wgmma_instruction import WgmmaInstruction
 
 
 def _library(symbol: str, serve: Callable[..., None], detail: object = "") -> Library:
@@ -39,3 +40,13 @@ def matrix_library(opcode: str, count: int) -> tuple[Library, str]:
     make = matrix_moves.load_handler if opcode.startswith("ld") else matrix_moves.store_handler
     symbol = f"rk.{opcode}"
     return _library(symbol, make(count, ".trans" in opcode)), symbol
+
+
+@functools.cache
+def wgmma_library(instruction: WgmmaInstruction) -> tuple[Library, str]:
+    """The library of a form of `wgmma`, and the name of its function."""
+    form = instruction
+    symbol = (
+        f"rk.{form.opcode}.{int(form.a_in_registers)}{int(form.a_across)}{int(form.b_across)}{form.a_sign}{form.b_sign}"
+    )
+    return _library(symbol, warpgroup_product.handler(form), form.summation), symbol
