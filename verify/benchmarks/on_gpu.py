@@ -1,4 +1,4 @@
-"""Timing on a GPU beside torch: device events, inputs from a fixed seed, the SM clock read before and after."""
+"""Timing on a GPU beside torch: device events, the SM clock read before and after, results checked in float64."""
 
 from __future__ import annotations
 
@@ -45,21 +45,40 @@ def sm_clock() -> float | None:
     return float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM))
 
 
-def time_launches(launch: Callable[[], Any]) -> Timing:
-    """The time of `launch`, which queues work on torch's current stream, warmed up; synchronises."""
-    import torch
+def time_launches(launch: Callable[[], Any], *, launches: int = LAUNCHES, repeats: int = REPEATS) -> Timing:
+    """The time of `launch`, which queues work on torch's current stream, warmed up; synchronises.
 
-    for _ in range(3):
+    `launches` of them make one measurement, and the median of `repeats` measurements counts.
+    """
+    import torch
+    from numba import cuda
+
+    for _ in range(min(3, launches)):
         launch()
     torch.cuda.synchronize()
     times, before = [], sm_clock()
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        torch.cuda._sleep(HEAD_START_CYCLES)
-        begin.record()
-        for _ in range(LAUNCHES):
-            launch()
-        end.record()
-        torch.cuda.synchronize()
-        times.append(begin.elapsed_time(end) / LAUNCHES * 1e3)
+        with cuda.defer_cleanup():  # freeing scratch memory waits for the device
+            torch.cuda._sleep(HEAD_START_CYCLES)
+            begin.record()
+            for _ in range(launches):
+                launch()
+            end.record()
+            torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) / launches * 1e3)
     return Timing(statistics.median(times), before, sm_clock())
+
+
+def relative_error(launch: Callable[[], Any], a: Any, b: Any, c: Any) -> float:
+    """|c - a b| / |a b| over every 61st row, c poisoned with NaN before the launch; NaN where one was left."""
+    import torch
+
+    c.fill_(float("nan"))
+    launch()
+    torch.cuda.synchronize()
+    if bool(torch.isnan(c).any()):
+        return float("nan")
+    # By way of float32, which every format converts to.
+    expected = a[::61].float().double() @ b.float().double()
+    return float((c[::61].double() - expected).norm() / expected.norm())

@@ -37,24 +37,27 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = [name] if name is not None else sorted(benchmarks)
     console = Console()
     rows: list[Row] = []
-    for chosen_name in chosen:
-        reason = benchmarks[chosen_name].missing()
-        if reason is not None:
-            if name is not None:
-                raise CommandError(f"bench {chosen_name} cannot run here: {reason}", CANNOT_RUN)
-            console.print(f"{chosen_name}: skipped, {reason}")
-            continue
 
-        def progress(text: str) -> None:
-            if not arguments.no_progress:
-                console.print(f"measuring {text}")
+    def progress(text: str) -> None:
+        if not arguments.no_progress:
+            console.print(f"measuring {text}")
 
-        rows.extend(benchmarks[chosen_name].rows(progress))
-    for row in rows:
-        console.print(_line(row), soft_wrap=True)
-    if arguments.json is not None:
-        data = {"schema": 1, "refkit": __version__, "environment": describe_environment("cpu")}
-        write_json(arguments.json, {**data, "rows": [row.to_json() for row in rows]})
+    try:
+        for chosen_name in chosen:
+            reason = benchmarks[chosen_name].missing()
+            if reason is not None:
+                if name is not None:
+                    raise CommandError(f"bench {chosen_name} cannot run here: {reason}", CANNOT_RUN)
+                console.print(f"{chosen_name}: skipped, {reason}")
+                continue
+            for row in benchmarks[chosen_name].rows(progress):
+                rows.append(row)
+                console.print(_line(row), soft_wrap=True)
+    finally:  # what was measured is kept, even where a later row fails
+        if arguments.json is not None and rows:
+            backend = "cuda" if any(row.clock_before is not None for row in rows) else "cpu"
+            data = {"schema": 1, "refkit": __version__, "environment": describe_environment(backend)}
+            write_json(arguments.json, {**data, "rows": [row.to_json() for row in rows]})
     return 0
 
 
