@@ -136,7 +136,8 @@ class Page:
             if not parameters["request"]["url"].startswith("data:"):
                 self.requests.append(parameters["request"]["url"])
         elif method == "Runtime.exceptionThrown":
-            self.problems.append(json.dumps(parameters["exceptionDetails"])[:500])
+            details = parameters["exceptionDetails"]
+            self.problems.append(details.get("exception", {}).get("description") or details["text"])
         elif method == "Runtime.consoleAPICalled" and parameters["type"] in ("error", "warning", "assert"):
             self.problems.append(json.dumps(parameters["args"])[:500])
         elif method == "Log.entryAdded" and parameters["entry"]["level"] in ("error", "warning"):

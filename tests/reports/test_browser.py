@@ -51,6 +51,7 @@ def page(chromium, report):
     opened = chromium.page()
     opened.open(report)
     yield opened
+    opened.run("new Promise(done => setTimeout(done, 50))")  # what is on its way arrives first
     assert opened.problems == []
     assert opened.requests == [report.resolve().as_uri()]
 

@@ -377,6 +377,7 @@ def test_fragment_layouts_are_drawn_once_for_all_kernels(run, page):
     assert len(using) == 2
     assert all(name in layouts[0].text for name in using)
     assert "6 a1" in layouts[0].text
+    assert len(section.all("figure", class_="on-paper")) == 3  # light cells, on dark screens too
 
 
 def test_what_was_found_beside_the_errors_is_said_in_words(run, page):

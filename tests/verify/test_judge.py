@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from refkit.numerics.bounded import Bounded
-from refkit.verify.judge import coarse_map, judge
+from refkit.verify.judge import MOST_COUNTED, coarse_map, judge, relative_rms, ulp_counts
 
 
 def bounded(value, allowed, kind="tracked"):
@@ -76,3 +76,28 @@ def test_empty_outputs_hold():
     judgement = judge({"y": bounded(np.zeros((0, 3)), 0.0)}, {"y": np.zeros((0, 3), np.float32)})
     assert judgement.holds
     assert judgement.worst_ratio == 0.0
+
+
+def test_distances_in_units_in_the_last_place_are_counted_by_octaves():
+    expected = np.full(7, 1.0)
+    steps = np.array([0, 1, -1, 2, 3, 4, 1000])
+    got = (expected.astype(np.float32).view(np.int32) + np.abs(steps)).astype(np.int32).view(np.float32)
+    assert ulp_counts(got, expected) == {"0": 1, "1": 2, "2": 2, "4": 1, "512": 1}
+    assert ulp_counts(np.array([math.nan, 1.0], np.float32), np.array([1.0, 1.0])) == {"0": 1, "inf": 1}
+    assert ulp_counts(np.array([3, 4]), np.array([3, 5])) == {}
+    assert ulp_counts(np.zeros((0, 3), np.float32), np.zeros((0, 3))) == {}
+
+
+def test_of_a_large_output_an_even_choice_is_counted():
+    counts = ulp_counts(np.ones((4, MOST_COUNTED), np.float32), np.ones((4, MOST_COUNTED)))
+    assert counts == {"0": MOST_COUNTED}
+
+
+def test_the_error_of_an_output_is_relative_to_its_own_size():
+    assert relative_rms(np.array([3.0, 4.0]), np.array([30.0, 40.0])) == pytest.approx(0.1)
+    assert relative_rms(np.array([1e-200, math.nan]), np.array([1e-199, 1.0])) == pytest.approx(0.1)
+    assert relative_rms(np.array([1.0]), np.array([0.0])) is None
+    worst = judge({"y": bounded([4.0, 4.0], 0.4)}, {"y": np.array([4.1, 3.9], np.float32)}).outputs[0].worst()
+    assert worst.rms_error == pytest.approx(0.025)
+    assert worst.rms_allowed == pytest.approx(0.1)
+    assert sum(worst.ulps.values()) == 2

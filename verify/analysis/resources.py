@@ -156,7 +156,7 @@ def instruction_mix(ptx: str) -> dict[str, int]:
         for name, pattern in _MIX.items():
             if re.fullmatch(pattern, opcode):
                 size = _bytes(opcode)
-                label = f"{name}.{size}" if size and name.startswith(("load", "store")) else name
+                label = f"{name}.{size}" if size and name.endswith((".global", ".shared", ".local")) else name
                 mix[label] = mix.get(label, 0) + 1
     return dict(sorted(mix.items()))
 

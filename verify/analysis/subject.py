@@ -23,8 +23,8 @@ from refkit.verify.spec import KernelSpec
 class KernelAnalysis:
     """One spec: its representative case, the traffic of each source line, and what its kernels compile to.
 
-    fragments: the layouts of the warp-matrix instructions in them. problem: why there is nothing but the case, where the
-    launch failed.
+    fragments: the layouts of the warp-matrix instructions in them. problem: why there is nothing but the case, where
+    the launch failed.
     """
 
     spec: KernelSpec

@@ -128,7 +128,7 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> Assembled:
     output = done.stderr + done.stdout
     if done.returncode != 0:
         complaint = next((line for line in output.splitlines() if "error" in line or "fatal" in line), output[:200])
-        raise CompilationError(f"ptxas: {complaint.strip()}")
+        raise CompilationError(f"ptxas: {re.sub(r'^ptxas .*?, line [0-9]+; ', '', complaint.strip())}")
     return parse_report(output)
 
 
