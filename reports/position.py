@@ -31,8 +31,9 @@ def position_figure(check: str, worst: WorstView, width: int = 360, highest: int
     sheet = Sheet(width, top + height + 34)
     sheet.image(_colours(grid), left, top, right - left, height)
     edges, tiles = _tile_edges(worst)
-    lines = [(left, top + height * at / rows, right, top + height * at / rows) for at in edges[0]]
+    down = [top + height * at / rows for at in edges[0]]
     across = [left + (right - left) * at / columns for at in edges[1]]
+    lines: list[tuple[float, float, float, float]] = [(left, y, right, y) for y in down]
     lines += [(x, top, x, top + height) for x in across]
     sheet.segments(lines, "ink", width=0.5)
     sheet.box(left, top, right - left, height, "muted", outline=True)
