@@ -14,7 +14,7 @@ from refkit.verify.cli.render import console, counted
 
 if TYPE_CHECKING:
     from refkit.cpu import LineTraffic
-    from refkit.verify.analysis.resources import Resources
+    from refkit.verify.analysis.resources import Bounded, Resources
     from refkit.verify.analysis.subject import KernelAnalysis
 
 POOR = "bold red"
@@ -104,11 +104,20 @@ def _advice(each: Resources) -> str:
     parts = []
     if each.cliff is not None:
         parts.append(f"{each.cliff.registers} registers would give {each.cliff.blocks}")
-    if each.bounded is not None:
-        bounds, needs = each.bounded.launch_bounds, f"{each.bounded.registers} registers"
-        spills = f", {each.bounded.spill_bytes} B of spills" if each.bounded.spill_bytes else ""
-        parts.append(f"launch_bounds={bounds}: {needs}{spills}")
+    parts += [
+        _bounded(found) for found in (each.bounded, each.bounded_256) if found is not None and _tells(found, each)
+    ]
     return "; ".join(parts)
+
+
+def _tells(found: Bounded, each: Resources) -> bool:
+    """Whether launch bounds change anything, or were tried because one more block was wanted."""
+    return found is each.bounded or (found.registers, found.spill_bytes) != (each.registers, each.spill_bytes)
+
+
+def _bounded(found: Bounded) -> str:
+    spills = f", {found.spill_bytes} B of spills" if found.spill_bytes else ""
+    return f"launch_bounds={found.launch_bounds}: {found.registers} registers{spills}, {found.blocks_per_sm} blocks"
 
 
 def print_totals(analyses: Sequence[KernelAnalysis], missing: str) -> None:

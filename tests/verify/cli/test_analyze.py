@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from refkit.planner.occupancy import Cliff, Occupancy
 from refkit.verify.__main__ import main
 from refkit.verify.analysis import toolchain
+from refkit.verify.analysis.resources import Bounded, Resources
+from refkit.verify.cli import analysis_table
 
 pytestmark = pytest.mark.cpu
 
@@ -113,3 +116,16 @@ def test_shipped_kernels_are_selected_by_keywords(file, capsys):
     shown = capsys.readouterr().out
     assert "linear_db_naive" in shown
     assert "1 kernel;" in shown
+
+
+def test_the_nearest_cliff_and_what_launch_bounds_give_stand_in_the_table():
+    now = Occupancy(1, 8, 64, ("registers",), {"registers": 1})
+    bounded = Bounded((256, 2), 128, 12, 2)
+    each = Resources("k", (9, 0), 256, 142, 0, 0, 0, now, Cliff(128, 2), bounded, bounded)
+    free = Resources("free", (9, 0), 64, 40, 0, 0, 0, now, None, None, Bounded((256, 2), 40, 0, 24))
+    grown = Resources("grown", (9, 0), 64, 40, 0, 0, 0, now, None, None, Bounded((256, 2), 56, 0, 16))
+    assert analysis_table._advice(each).startswith(
+        "128 registers would give 2; launch_bounds=(256, 2): 128 registers, 12 B of spills, 2 blocks"
+    )
+    assert analysis_table._advice(free) == ""
+    assert analysis_table._advice(grown) == "launch_bounds=(256, 2): 56 registers, 16 blocks"
