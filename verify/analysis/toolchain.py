@@ -120,10 +120,10 @@ def assemble(ptx: str, compute_capability: tuple[int, int]) -> Assembled:
         raise CompilationError(f"calls {match.group(1)}, which is linked on the device and not part of its PTX")
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "kernel.ptx"
-        source.write_text(ptx)
+        target = ptxas_target(ptx, compute_capability)
+        source.write_text(re.sub(r"^\.target sm_\w+", f".target {target}", ptx, flags=re.MULTILINE))
         # never -o /dev/null: ptxas replaces its output file, and as root that device
-        target = f"-arch=sm_{_digits(compute_capability)}"
-        command = [str(ptxas), target, "-v", str(source), "-o", str(Path(folder) / "kernel.cubin")]
+        command = [str(ptxas), f"-arch={target}", "-v", str(source), "-o", str(Path(folder) / "kernel.cubin")]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     output = done.stderr + done.stdout
     if done.returncode != 0:
@@ -148,6 +148,7 @@ def parse_report(output: str) -> Assembled:
     )
 
 
-def _digits(compute_capability: tuple[int, int]) -> str:
-    major, minor = compute_capability
-    return f"{major}{minor}"
+def ptxas_target(ptx: str, compute_capability: tuple[int, int]) -> str:
+    """`sm_90`, or `sm_90a` where the PTX has instructions that only this one architecture has."""
+    own = compute_capability == (9, 0) and re.search(r"\b(?:wgmma|setmaxnreg)\.", ptx)
+    return "sm_{}{}{}".format(*compute_capability, "a" if own else "")

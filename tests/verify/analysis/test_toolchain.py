@@ -120,3 +120,10 @@ def test_a_kernel_that_does_not_compile_is_one_line():
     with pytest.raises(CompilationError, match="scale does not compile: ") as caught:
         ptx_of(scale.py_func, (types.unicode_type, VECTOR), (9, 0))
     assert "\n" not in str(caught.value)
+
+
+def test_only_what_hopper_alone_has_is_assembled_for_sm_90a():
+    assert toolchain.ptxas_target("wgmma.fence.sync.aligned;", (9, 0)) == "sm_90a"
+    assert toolchain.ptxas_target("@%p1 setmaxnreg.dec.sync.aligned.u32 40;", (9, 0)) == "sm_90a"
+    assert toolchain.ptxas_target("mma.sync.aligned.m16n8k16;", (9, 0)) == "sm_90"
+    assert toolchain.ptxas_target("wgmma.fence.sync.aligned;", (10, 0)) == "sm_100"
