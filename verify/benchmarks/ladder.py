@@ -57,12 +57,9 @@ RUNGS = (
     Rung("matmul_warp_tiled", "matmul"),
     Rung("matmul_double_buffered", "matmul"),
     Rung("matmul_double_buffered", "matmul", "bf16"),
-    *(
-        Rung(f"matmul_mma_{way}", "matmul_mma", precision, {} if way == "lane_major" else matmul_mma.TILES[precision])
-        for precision in ("tf32", "bf16")
-        for way in ("lane_major", "cp_async", "ldmatrix")
-    ),
-    *(Rung("matmul_wgmma", "matmul_wgmma", each, matmul_wgmma.TILES[each]) for each in ("tf32", "bf16")),
+    *(Rung(f"matmul_mma_{way}", "matmul_mma", each) for each in ("tf32", "bf16") for way in ("lane_major", "cp_async")),
+    *(Rung("matmul_mma_ldmatrix", "matmul_mma", each, matmul_mma.TILES[each]) for each in ("tf32", "bf16")),
+    *(Rung("matmul_wgmma", "matmul_wgmma", each, matmul_wgmma.TILES[each]) for each in ("bf16", "tf32")),
 )
 
 
