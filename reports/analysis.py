@@ -128,7 +128,7 @@ def _resource(entry: Mapping[str, Any]) -> ResourceView:
         occupancy=number(occupancy.get("fraction")) or 0.0,
         limits=", ".join(text(each) for each in occupancy.get("limits", ())),
         cliff=_cliff(cliff, entry.get("registers") or 0),
-        bounds="; ".join(_bounded(entry[key]) for key in ("bounded", "bounded_256") if entry.get(key)),
+        bounds="; ".join(dict.fromkeys(_bounded(entry[key]) for key in ("bounded", "bounded_256") if entry.get(key))),
         problem=text(entry.get("problem")),
     )
 

@@ -104,9 +104,8 @@ def _advice(each: Resources) -> str:
     parts = []
     if each.cliff is not None:
         parts.append(f"{each.cliff.registers} registers would give {each.cliff.blocks}")
-    parts += [
-        _bounded(found) for found in (each.bounded, each.bounded_256) if found is not None and _tells(found, each)
-    ]
+    tried = {found.launch_bounds: found for found in (each.bounded_256, each.bounded) if found is not None}
+    parts += [_bounded(found) for found in tried.values() if _tells(found, each)]
     return "; ".join(parts)
 
 
