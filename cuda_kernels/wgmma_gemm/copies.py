@@ -40,10 +40,11 @@ def k_contiguous_copy(prepare: Any) -> Any:
 
     Threads read along the source's contiguous axis and write along K, by way of a tile in shared memory.
     """
+    padded = TILE + 1  # a store down a column then touches different banks
 
     @cuda.jit
     def k_contiguous_copy_kernel(source, target):
-        tile = cuda.shared.array((TILE, TILE + 1), uint32)  # (across, k)
+        tile = cuda.shared.array((TILE, padded), uint32)  # (across, k)
         tiles_k = (source.shape[1] + TILE - 1) // TILE
         first = (cuda.blockIdx.x // tiles_k) * TILE
         first_k = (cuda.blockIdx.x % tiles_k) * TILE
