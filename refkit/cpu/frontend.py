@@ -22,6 +22,8 @@ from numba.cuda.cpython import slicing
 from numba.cuda.cudadrv import nvvm
 from numba.cuda.cudadrv.nvvm import llvm_replace
 
+from .lean_frontend import lean
+
 COMPUTE_CAPABILITY = (9, 0)
 _WORD = ir.IntType(64)
 _BYTE_POINTER = ir.IntType(8).as_pointer()
@@ -173,6 +175,7 @@ def kernel_ir(
     with (
         _without_collections(),
         without_driver(bounds=bounds),
+        lean(bounds),
         _bounds_calls() if bounds else contextlib.nullcontext(),
         _quiet(),
     ):
@@ -210,7 +213,7 @@ def kernel_ir(
 
 def device_function_ir(function: Callable[..., Any], signature: Any, name: str) -> tuple[str, ...]:
     """Compiles a device function under a C name; the runtime is built so."""
-    with _without_collections(), without_driver():
+    with _without_collections(), without_driver(), lean():
         library, _ = compiler._compile_pyfunc_with_fixup(
             function, signature, device=True, abi="c", abi_info={"abi_name": name}, cc=COMPUTE_CAPABILITY
         )
