@@ -20,7 +20,7 @@ from refkit.reports.model import CaseView, CheckView, KernelView, RunView
 from refkit.reports.planner_page import planner_section
 from refkit.reports.reading import read_run
 from refkit.reports.sheet import FigureView, draw_kernel, view_of
-from refkit.reports.wording import headline, kernel_facts, run_facts
+from refkit.reports.wording import flags, headline, kernel_facts, run_facts
 
 WORST_CASES = 6
 
@@ -46,6 +46,7 @@ def write(run: dict[str, Any], directory: str | os.PathLike[str]) -> Path:
             facts=run_facts(view),
             kernel_facts=kernel_facts,
             figures=figures,
+            flagged=[(kernel, found) for kernel in view.kernels if (found := flags(kernel))],
             layouts=draw_layouts(view),
             planner=planner_section(),
             worst_cases={kernel.slug: _worst_cases(kernel) for kernel in view.failing},

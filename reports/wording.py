@@ -98,3 +98,20 @@ def mutation_score(kernel: KernelView) -> str:
     return (
         f"{kernel.mutation.killed:,} of {values.counted(kernel.mutation.mutants, 'planted fault')} caught ({share:.0%})"
     )
+
+
+def flags(kernel: KernelView) -> list[str]:
+    """What `analyze` flags in a kernel, a sentence each: poor memory traffic by source line, and spilled registers."""
+    if kernel.analysis is None:
+        return []
+    lines = dict.fromkeys(
+        f"{line.problem} at {line.place}: {line.access} takes {line.sectors or line.passes} "
+        f"{'sectors' if line.sectors else 'bank passes'}"
+        for line in kernel.analysis.flagged
+    )
+    spilling = [each for each in kernel.analysis.resources if each.spill_bytes]
+    spills = {
+        name: ", ".join(each.architecture for each in spilling if each.kernel == name)
+        for name in dict.fromkeys(each.kernel for each in spilling)
+    }
+    return [*lines, *(f"{name} spills registers on {where}" for name, where in spills.items())]

@@ -348,6 +348,7 @@ def test_a_run_of_an_older_refkit_is_shown_and_says_what_it_lacks(run, tmp_path)
         assert "not measured in this run" in section.text
         assert "--analyze adds it" in section.text
     assert "None in this run" in page.all("section", id="layouts")[0].text
+    assert not page.all("section", id="flagged")
 
 
 def test_the_analysis_of_a_kernel_is_shown(run, page):
@@ -367,6 +368,23 @@ def test_the_analysis_of_a_kernel_is_shown(run, page):
         assert shown in analysed.text
     assert "--analyze adds it" not in analysed.text
     assert "--analyze adds it" in sections[run["kernels"][0]["name"]].text
+
+
+def test_what_analyze_flags_is_listed_with_its_kernel(run, page):
+    (section,) = page.all("section", id="flagged")
+    links = [link.text for link in section.all("a")]
+    assert links == [kernel["name"] for kernel in run["kernels"][::-1] if kernel["analysis"]]  # the failing one first
+    assert "uncoalesced at norm.py:31: global read takes 32.0 of 4 sectors" in section.text
+    assert "2 findings" in section.text
+    assert "norm.py:40" not in section.text
+
+
+def test_spilling_kernels_are_listed_with_their_architectures(run, tmp_path):
+    changed = deepcopy(run)
+    changed["kernels"][1]["analysis"]["resources"][1]["spill_bytes"] = 8
+    (section,) = parse(write(changed, tmp_path)).all("section", id="flagged")
+    assert "kernel_1 spills registers on 9.0" in section.text
+    assert "3 findings" in section.text
 
 
 def test_fragment_layouts_are_drawn_once_for_all_kernels(run, page):
