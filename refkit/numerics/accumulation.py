@@ -207,7 +207,7 @@ def matmul_error(
     if k == 1:
         energy = np.zeros_like(product)
     variance = energy * model.unit_variance
-    drift = _matmul_drift(a, b, product, energy, variance, model)
+    drift = _matmul_drift(a, b, product, energy, squares, variance, model)
     variance += squares * model.unit_variance + k * model.flush
     return product, variance, drift
 
@@ -235,6 +235,7 @@ def _matmul_drift(
     b: np.ndarray,
     product: np.ndarray,
     energy: np.ndarray,
+    squares: np.ndarray,
     variance: np.ndarray,
     model: RoundingModel,
 ) -> np.ndarray | None:
@@ -246,7 +247,7 @@ def _matmul_drift(
         sampled = np.sqrt(variance) * factor
         drift = sampled if drift is None else np.maximum(drift, sampled)
     if model.precision.tensor_cores:
-        truncation = _truncation_drift(k, product, energy, model)
+        truncation = _truncation_drift(k, energy, squares, model)
         drift = truncation if drift is None else drift + truncation
     return drift
 
@@ -288,15 +289,16 @@ def _sampled_excess(
     return float(max(ratio.max(initial=0.0) / 4 - 1, 0.0))
 
 
-def _truncation_drift(k: int, product: np.ndarray, energy: np.ndarray, model: RoundingModel) -> np.ndarray:
+def _truncation_drift(k: int, energy: np.ndarray, squares: np.ndarray, model: RoundingModel) -> np.ndarray:
     """Return the drift of tensor cores, which truncate every aligned addend and round toward zero.
 
     A block of 8 products truncates 9 addends by up to 2**-24 of the largest and rounds by up to 2**-23 (Ampere; the
     later generations truncate less per product): on average 5.5 * 2**-24 of the partial sum, all of one sign. Over
-    k / 8 blocks that is 0.7 k u rms(s_i), and LAMBDA drifts allow one and a half times it. Products of float8 keep 13
-    fraction bits within a block of 128 that is then promoted. Model of arXiv 2511.10909.
+    k / 8 blocks that is 0.7 k u rms(s_i), and LAMBDA drifts allow one and a half times it. Where large products cancel,
+    the addends are aligned to these and not to the sum: the root of the sum of squares is at least the largest product.
+    Products of float8 keep 13 fraction bits within a block of 128 that is then promoted. Model of arXiv 2511.10909.
     """
-    root_mean_square = np.sqrt(energy / k)
+    root_mean_square = np.sqrt(np.maximum(energy / k, squares))
     if model.precision.multiply.startswith("float8"):
         chunks = max(k / 128, 1.0)
         return (0.13 * 2.0**-13 * min(k, 128)) * root_mean_square * (1 if chunks == 1 else 1.2)

@@ -15,7 +15,7 @@ import numpy as np
 from refkit.numerics.accumulation import matmul_error
 from refkit.numerics.binary import multiply
 from refkit.numerics.formats import Format, round_to
-from refkit.numerics.propagation import finish
+from refkit.numerics.propagation import constant_axes, equal_as_shared, finish
 from refkit.numerics.reductions import add_reduce
 from refkit.numerics.rounding import LAMBDA
 from refkit.numerics.tracked import CannotTrack, Tracked, as_tracked
@@ -35,10 +35,10 @@ def matmul(a: Tracked, b: Tracked) -> Tracked:
             product = product[..., 0]
         return product[..., 0] if a.ndim == 1 and b.ndim == 1 else product[..., 0, :] if a.ndim == 1 else product
     given_a, given_b = a, b
-    a, b = as_operand(a), as_operand(b)
+    a, b = equal_as_shared(as_operand(a)), equal_as_shared(as_operand(b))
     x, y = a.value, b.value
     with np.errstate(all="ignore"):
-        value, variance, drift = matmul_error(x, y, a.model)
+        value, variance, drift = (_repeating(part, x, y) for part in matmul_error(x, y, a.model))
         variance += _inherited(a, -1, lambda error: error @ y, lambda squared: squared @ (y * y))
         variance += _inherited(b, -2, lambda error: x @ error, lambda squared: (x * x) @ squared)
         if a.drift is not None:
@@ -51,6 +51,20 @@ def matmul(a: Tracked, b: Tracked) -> Tracked:
             common = _common_rounding(x, y, value, a.model.precision.multiply_format)
             drift = common if drift is None else drift + common
         return finish(value, variance, drift, a.model)
+
+
+def _repeating(part: Array | None, x: Array, y: Array) -> Any:
+    """Return a part of x @ y with one row where the rows of `x` are equal, and one column where those of `y` are.
+
+    BLAS may sum the same numbers in another order in another place: the last bit would hide that they are equal.
+    """
+    if part is None or not part.size:
+        return part
+    if -2 in constant_axes(x):
+        part = np.broadcast_to(part[..., :1, :], part.shape)
+    if -1 in constant_axes(y):
+        part = np.broadcast_to(part[..., :1], part.shape)
+    return part.copy() if not part.flags.writeable else part
 
 
 def _inherited(

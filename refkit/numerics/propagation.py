@@ -40,12 +40,41 @@ def broadcast_axes(shape: tuple[int, ...], result: tuple[int, ...]) -> frozenset
     )
 
 
+def equal_as_shared(a: Tracked) -> Tracked:
+    """Return `a` with its independent errors shared along the axes along which all of its elements are equal.
+
+    What is computed from a broadcast input comes out equal, and is rounded the same way in every element.
+    """
+    if a.independent is None:
+        return a
+    axes = constant_axes(a.value) & constant_axes(a.independent)
+    if not axes:
+        return a
+    groups = numbered(tuple(1 if i - a.ndim in axes else n for i, n in enumerate(a.shape)))
+    own = Shared(np.sqrt(a.independent), axes, groups)
+    return Tracked(a.value, a.model, None, a.drift, shared={**a.shared, key(a.token, groups): own})
+
+
+def constant_axes(x: Array) -> frozenset[int]:
+    """Return the axes, counted from the last as -1, along which the elements of `x` are equal; none of length 1."""
+    axes = set()
+    for axis in range(-1, -x.ndim - 1, -1):
+        if x.size and x.shape[axis] > 1:
+            second = [0] * x.ndim
+            second[axis] = 1
+            # Two elements tell in most cases.
+            if x.flat[0] == x[tuple(second)] and (x == np.take(x, [0], axis)).all():
+                axes.add(axis)
+    return frozenset(axes)
+
+
 def inherit(variance: Array, *operands: tuple[Tracked, Array | float]) -> dict[Key, Shared]:
     """Add the independent errors of the operands to `variance`, in place, and return the shared ones of the result.
 
     Each operand comes with its slope, the derivative of the result by it; `variance` has the shape of the result.
     """
     shared: dict[Key, Shared] = {}
+    operands = tuple((equal_as_shared(operand), slope) for operand, slope in operands)
     for operand, slope in operands:
         repeated = broadcast_axes(operand.shape, variance.shape)
         if operand.independent is not None:

@@ -169,3 +169,15 @@ def test_fp8_products_keep_thirteen_bits_within_a_block_of_128():
     (bounded,) = evaluate(lambda a, b: a @ b, {"a": a, "b": b}, Precision(multiply="float8_e4m3fn"))
     assert error_ratio(got, bounded).max() < 1
     assert error_ratio(np.zeros_like(got), bounded).min() > 1
+
+
+@pytest.mark.parametrize(("multiply", "bits"), [("float8_e4m3fn", 13), ("float16", 24)])
+@pytest.mark.parametrize("k", [4, 8, 16, 32])
+def test_addends_beside_products_that_cancel_are_truncated_within_the_bound(multiply, bits, k):
+    """Two products of 2**8 and -2**8 set the unit, and every other addend lies just below it: all of them are lost."""
+    a, b = np.ones((4, k), np.float32), np.full((k, 4), 15 / 16 * 2.0 ** (8 - bits), np.float32)
+    a[:, :2], b[0], b[1] = 16, 16, -16
+    got = summation.tensor_core_matmul(a, b, bits, 32)
+    assert not got.any()
+    (bounded,) = evaluate(lambda a, b: a @ b, {"a": a, "b": b}, Precision(multiply=multiply))
+    assert 0.1 < error_ratio(got, bounded).max() <= 1

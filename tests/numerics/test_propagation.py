@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from refkit.numerics.propagation import MOST_SHARED, broadcast_axes
+from refkit.numerics import error_ratio, evaluate, summation
+from refkit.numerics.propagation import MOST_SHARED, broadcast_axes, constant_axes
 from refkit.numerics.rounding import RoundingModel
 from refkit.numerics.tracked import Tracked
 
@@ -108,3 +109,54 @@ def test_elements_that_only_move_keep_independent_errors():
     for moved in (x[::-1], x[[3, 1]], x.T, x.reshape(-1), np.roll(x, 2), np.tril(x), np.take(x, [4, 2], axis=1)):
         assert not moved.shared
         assert moved.independent is not None
+
+
+EQUAL = {
+    "none": lambda x, w: (x, w),
+    "columns of w": lambda x, w: (x, np.broadcast_to(w[:, :1], w.shape)),
+    "rows of w": lambda x, w: (x, np.broadcast_to(w[:1], w.shape)),
+    "rows of x": lambda x, w: (np.broadcast_to(x[:1], x.shape), w),
+    "all of w": lambda x, w: (x, np.broadcast_to(w[:1, :1], w.shape)),
+}
+CHAINS = {
+    "product": lambda h, v, product: product(h, v),
+    "product from the left": lambda h, v, product: product(v[: h.shape[0]].T, h),
+    "weighted sum": lambda h, v, product: (h * v[:, 0]).sum(axis=1),
+}
+
+
+@pytest.mark.parametrize("equal", EQUAL)
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("order", ["sequential", "lanes"])
+def test_equal_elements_carry_equal_errors_through_a_second_product(equal, chain, order):
+    """Equal columns are summed and rounded alike; weights of one sign add up what they have in common."""
+    rng = np.random.default_rng(2)
+    x, w = EQUAL[equal](rng.standard_normal((64, 97)), rng.standard_normal((97, 97)))
+    arguments = {"x": x.astype(np.float32), "w": w.astype(np.float32), "v": rng.random((97, 16)).astype(np.float32)}
+    second = CHAINS[chain]
+    (bounded,) = evaluate(lambda x, w, v: second(x @ w, v, np.matmul), arguments)
+    assert bounded.kind == "tracked"
+
+    def product(a, b):
+        return summation.matmul(np.ascontiguousarray(a), b, summation.ORDERS[order])
+
+    x, w, v = arguments.values()
+    got = second(product(x, w), v, product)
+    assert 0 < error_ratio(got, bounded).max() < 0.7
+
+
+def test_what_is_equal_cancels_where_the_signs_say_so():
+    """The errors of a constant row are one number: their alternating sum is nothing, and is allowed next to nothing."""
+    row = Tracked(np.full((3, 40), 1.25), MODEL, np.full((3, 40), STD**2))
+    signs = np.resize([1.0, -1.0], 40)
+    assert np.all((row @ signs[:, None]).deviation < 1e-3 * STD)
+    np.testing.assert_allclose((row @ np.ones((40, 1))).deviation, 40 * STD, rtol=1e-3)
+
+
+def test_constant_axes_are_those_of_more_than_one_equal_element():
+    assert constant_axes(np.ones((3, 1, 2))) == {-1, -3}
+    assert constant_axes(np.array([[1.0, 1.0], [2.0, 2.0]])) == {-1}
+    assert constant_axes(np.array([[1.0, 1.0, 2.0]])) == frozenset()
+    assert constant_axes(np.full((2, 2), np.nan)) == frozenset()
+    assert constant_axes(np.ones((0, 4))) == frozenset()
+    assert constant_axes(np.float64(1)) == frozenset()
