@@ -149,7 +149,7 @@ def test_what_is_equal_cancels_where_the_signs_say_so():
     """The errors of a constant row are one number: their alternating sum is nothing, and is allowed next to nothing."""
     row = Tracked(np.full((3, 40), 1.25), MODEL, np.full((3, 40), STD**2))
     signs = np.resize([1.0, -1.0], 40)
-    assert np.all((row @ signs[:, None]).deviation < 1e-3 * STD)
+    assert np.all((row @ signs[:, None]).deviation < 1e-2 * STD)
     np.testing.assert_allclose((row @ np.ones((40, 1))).deviation, 40 * STD, rtol=1e-3)
 
 
