@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from refkit.reports import values
+from refkit.reports.analysis import LineView
 from refkit.reports.model import KernelView, RunView
 
 STATUS_WORDS = {"failed": "failed", "error": "ended in an error", "mistrusted": "cannot be trusted"}
@@ -105,9 +106,7 @@ def flags(kernel: KernelView) -> list[str]:
     if kernel.analysis is None:
         return []
     lines = dict.fromkeys(
-        f"{line.problem} at {line.place}: {line.access} takes {line.sectors or line.passes} "
-        f"{'sectors' if line.sectors else 'bank passes'}"
-        for line in kernel.analysis.flagged
+        f"{line.problem} at {line.place}: {line.access}, {_cost(line)}" for line in kernel.analysis.flagged
     )
     spilling = [each for each in kernel.analysis.resources if each.spill_bytes]
     spills = {
@@ -115,3 +114,9 @@ def flags(kernel: KernelView) -> list[str]:
         for name in dict.fromkeys(each.kernel for each in spilling)
     }
     return [*lines, *(f"{name} spills registers on {where}" for name, where in spills.items())]
+
+
+def _cost(line: LineView) -> str:
+    """What a request takes: "32.0 sectors where 4 would do"."""
+    taken, _, ideal = (line.sectors or line.passes).partition(" of ")
+    return f"{taken} {'sectors' if line.sectors else 'bank passes'} where {ideal.partition(',')[0]} would do"

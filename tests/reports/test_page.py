@@ -374,7 +374,7 @@ def test_what_analyze_flags_is_listed_with_its_kernel(run, page):
     (section,) = page.all("section", id="flagged")
     links = [link.text for link in section.all("a")]
     assert links == [kernel["name"] for kernel in run["kernels"][::-1] if kernel["analysis"]]  # the failing one first
-    assert "uncoalesced at norm.py:31: global read takes 32.0 of 4 sectors" in section.text
+    assert "uncoalesced at norm.py:31: global read, 32.0 sectors where 4 would do" in section.text
     assert "2 findings" in section.text
     assert "norm.py:40" not in section.text
 
