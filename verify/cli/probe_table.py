@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from refkit.verify.cli.render import console, counted
-from refkit.verify.probes import ProbeResult
-from refkit.verify.probes.session import ProbeRun
-from refkit.verify.probes.values import ValueFacts
+
+if TYPE_CHECKING:
+    from refkit.verify.probes import ProbeResult
+    from refkit.verify.probes.session import ProbeRun
+    from refkit.verify.probes.values import ValueFacts
 
 _STYLES = {"passed": "green", "failed": "bold red", "error": "bold red", "skipped": "yellow"}
 _NAME_WIDTH = 32
