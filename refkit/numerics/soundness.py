@@ -23,6 +23,7 @@ from refkit.numerics import summation
 from refkit.numerics.bound import evaluate
 from refkit.numerics.metrics import error_ratio
 from refkit.numerics.precision import Precision
+from refkit.numerics.storage import stored
 
 Sum = Callable[[np.ndarray], np.ndarray]
 EPS = np.float32(1e-5)
@@ -111,6 +112,16 @@ def matmul(a: Any, b: Any, total: Any = _plain_total) -> Any:
 
 def _product(a: np.ndarray, b: np.ndarray, total: Any) -> np.ndarray:
     return summation.matmul(a, b, lambda terms: total(terms)[..., 0])
+
+
+def two_products(a: Any, b: Any, c: Any, total: Any = _plain_total) -> Any:
+    """(a @ b) @ c."""
+    return matmul(matmul(a, b, total), c, total)
+
+
+def two_products_through_bf16(a: Any, b: Any, c: Any, total: Any = _plain_total) -> Any:
+    """(a @ b) @ c with a @ b stored in bfloat16."""
+    return matmul(stored(matmul(a, b, total), "bfloat16"), c, total)
 
 
 def row_sum(x: Any, total: Any = _plain_total) -> Any:
@@ -228,6 +239,11 @@ def _other_operators(normal: Callable[..., np.ndarray], rng: np.random.Generator
     ):
         yield Measurement(f"{name}, bf16 storage, C=512", formula, {"x": x, **extra}, storage=bf16)
     yield Measurement("matmul, bf16 storage, K=512", matmul, {"a": x, "b": gamma.T.copy()}, storage=bf16)
+    a, b, c = normal(32, 97), normal(97, 97), np.abs(normal(97, 16))
+    for kind, middle in (("normal", b), ("equal columns", np.repeat(b[:, :1], 97, axis=1))):
+        chain = {"a": a, "b": middle, "c": c}
+        yield Measurement(f"two products, {kind}, K=97", two_products, chain)
+        yield Measurement(f"two products through bf16, {kind}, K=97", two_products_through_bf16, chain)
 
 
 @dataclass(frozen=True)
