@@ -1,7 +1,8 @@
 """A fragment: which row and column of a matrix each part of each register of each lane of a warp holds.
 
 A place is (lane, register, part): registers count from 0, and `part` is the byte, half or word within a register, the
-lowest bits first. A `Fragment` is a frozen one-to-one map between places and elements; nothing else can be made.
+lowest bits first. A `Fragment` is a frozen one-to-one map between places and elements; nothing else can be made. That
+of a warpgroup has 128 threads instead of 32 lanes: lane l of warp w is thread 32 w + l.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 
 LANES = 32
 """Lanes of a warp."""
+WARPGROUP_THREADS = 128
+"""Threads of a warpgroup: four warps."""
 
 Element = tuple[int, int]
 Holding = tuple[tuple[tuple[Element, ...], ...], ...]
@@ -39,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A one-to-one map between the places of a warp and the elements of a rows x columns matrix.
+    """A one-to-one map between the places of a warp or warpgroup and the elements of a rows x columns matrix.
 
     element_bits, register_bits: sizes of an element and of a register; a register has `register_bits / element_bits`
         parts. elements: `elements[lane][register][part]` is (row, column).
@@ -54,8 +57,10 @@ class Fragment:
 
     def __post_init__(self) -> None:
         parts = self.register_bits // self.element_bits
-        if len(self.elements) != LANES:
-            raise LayoutError(f"a fragment has {LANES} lanes, got {len(self.elements)}")
+        if len(self.elements) not in (LANES, WARPGROUP_THREADS):
+            raise LayoutError(
+                f"a fragment has {LANES} lanes, or {WARPGROUP_THREADS} threads of a warpgroup; got {len(self.elements)}"
+            )
         seen: dict[Element, Place] = {}
         for lane, registers in enumerate(self.elements):
             if len(registers) != len(self.elements[0]) or any(len(held) != parts for held in registers):

@@ -1,4 +1,4 @@
-"""Many small dot products by one `mma`: each takes a row of A, a column of B and an element of C of its own."""
+"""Many small dot products by one `mma` or `wgmma`: each takes a row of A, a column of B and an element of C."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from refkit.cuda_kernels.layouts import LANES, MmaLayout
+from refkit.cuda_kernels.layouts import LANES, MmaLayout, WgmmaLayout
 from refkit.verify.backends import Backend
 from refkit.verify.probes import kernels
 from refkit.verify.probes.encoding import NUMPY_TYPES, gathered, pack, register_dtype, spread
 from refkit.verify.probes.execution import execute
 from refkit.verify.probes.numbers import ACCUMULATOR_MOST, DEEPEST, RANGES, Range, Term, split
+from refkit.verify.probes.warpgroup import WarpgroupProducts, wgmma_products
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,11 @@ class Dot:
 
 @dataclass(frozen=True)
 class DotProducts:
-    """Computes dot products on a backend, with one floating-point or integer `mma` whose layout is known."""
+    """Computes dot products on a backend, with one `mma` (floating-point or integer) or `wgmma` of known layout."""
 
     backend: Backend
     intrinsic: Any
-    layout: MmaLayout
+    layout: MmaLayout | WgmmaLayout
 
     @property
     def ranges(self) -> tuple[Range, Range]:
@@ -51,17 +52,22 @@ class DotProducts:
 
     def bits(self, dots: Sequence[Dot]) -> np.ndarray:
         """D as encodings, one for each experiment."""
-        layout = self.layout
-        side = min(layout.a.rows, layout.b.columns)
+        m, n, depth = self.layout.shape
+        side = min(m, n)
         warps = -(-len(dots) // side)
-        a = np.zeros((warps, layout.a.rows, layout.a.columns))
-        b = np.zeros((warps, layout.b.rows, layout.b.columns))
-        c = np.zeros((warps, layout.c.rows, layout.c.columns))
+        a, b, c = np.zeros((warps, m, depth)), np.zeros((warps, depth, n)), np.zeros((warps, m, n))
         for number, dot in enumerate(dots):
             warp, i = divmod(number, side)
             c[warp, i, i] = dot.c
             for k, product in dot.products.items():
                 a[warp, i, k], b[warp, k, i] = self._factors(product)
+        return np.diagonal(self._products(a, b, c), axis1=1, axis2=2).reshape(-1)[: len(dots)]
+
+    def _products(self, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """A B + C of matrices (experiments, rows, columns), as encodings."""
+        layout = self.layout
+        if isinstance(layout, WgmmaLayout):
+            return wgmma_products(WarpgroupProducts(self.backend, self.intrinsic, layout), a, b, c)
         held = [
             pack(spread(matrix, fragment), kind)
             for matrix, fragment, kind in (
@@ -71,11 +77,10 @@ class DotProducts:
             )
         ]
         kernel = kernels.multiply_kernel(self.intrinsic, (layout.a.registers, layout.b.registers, layout.c.registers))
-        output = np.zeros((warps, LANES, layout.c.registers), register_dtype(layout.c_type))
+        output = np.zeros((len(a), LANES, layout.c.registers), register_dtype(layout.c_type))
         d = execute(self.backend, kernel, tuple(held), output, kernels.WARPS)
         parts = np.ascontiguousarray(d)[..., None].view(f"u{layout.c.element_bits // 8}")
-        matrices = gathered(parts, layout.c)
-        return np.concatenate([np.diagonal(matrices, axis1=1, axis2=2).reshape(-1)])[: len(dots)]
+        return gathered(parts, layout.c)
 
     def values(self, dots: Sequence[Dot]) -> np.ndarray:
         """D as float64, one for each experiment."""

@@ -11,7 +11,7 @@ from refkit.cuda_kernels.ptx import UnsupportedArchitecture
 from refkit.verify.backends import Backend, LaunchFault
 from refkit.verify.probes import kernels
 
-_NEEDS = re.compile(r"\S+ needs compute capability [^\n]*")  # Numba puts its own lines round it
+_NEEDS = re.compile(r"\S+ needs (?:compute capability|the target) [^\n]*")  # Numba puts its own lines round it
 
 
 class Unsupported(Exception):
@@ -25,7 +25,13 @@ def execute(
 
     Raises `Unsupported`, or `LaunchFault` for every other way to fail.
     """
-    grid, block = kernels.launch_shape(len(output), warps)
+    return execute_blocks(backend, kernel, inputs, output, *kernels.launch_shape(len(output), warps))
+
+
+def execute_blocks(
+    backend: Backend, kernel: Any, inputs: tuple[np.ndarray, ...], output: np.ndarray, grid: Any, block: Any
+) -> np.ndarray:
+    """As `execute`, with a grid and block of one's own."""
     with backend.active():
         arrays = kernels.to_device(*inputs, output)
         try:

@@ -12,14 +12,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from refkit.cuda_kernels.layouts import Fragment, LayoutError, MmaLayout, from_arrays
+from refkit.cuda_kernels.layouts import Fragment, LayoutError, MmaLayout, SharedMatrix, from_arrays
+from refkit.cuda_kernels.layouts.shared_matrix import text_of
 from refkit.verify.probes.naming import describe, is_one_exchange
 from refkit.verify.probes.one_hot import UNKNOWN, Meetings, MmaFacts, MoveFacts
 
 
 @dataclass(frozen=True)
 class Found:
-    """What an operand was found to hold: row and column by place, (32, registers, parts); UNKNOWN where unclear."""
+    """What an operand was found to hold: row and column by place, (lanes, registers, parts); UNKNOWN where unclear."""
 
     row: np.ndarray
     column: np.ndarray
@@ -38,15 +39,8 @@ class Found:
         return (self.row != claimed.row_of) | (self.column != claimed.column_of)
 
     def to_text(self) -> tuple[str, ...]:
-        """As `Fragment.to_text`, with `?` for what is not clear."""
-
-        def one(row: int, column: int) -> str:
-            return "?" if UNKNOWN in (row, column) else f"{row},{column}"
-
-        return tuple(
-            " ".join(";".join(one(int(r), int(c)) for r, c in zip(*held)) for held in zip(rows, columns))
-            for rows, columns in zip(self.row, self.column)
-        )
+        """As the layout's own `to_text`, with `?` for what is not clear, and `-` for memory in which nothing lies."""
+        return text_of(self.row, self.column)
 
 
 @dataclass(frozen=True)
@@ -55,7 +49,7 @@ class OperandVerdict:
 
     operand: str
     status: str
-    claimed: Fragment
+    claimed: Fragment | SharedMatrix
     found: Found
     message: str = ""
 

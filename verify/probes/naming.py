@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from refkit.cuda_kernels.layouts import Fragment
+from refkit.cuda_kernels.layouts import LANES, Fragment
 
 
 def describe(letter: str, claimed: Fragment, row: np.ndarray, column: np.ndarray) -> str:
@@ -18,15 +18,19 @@ def describe(letter: str, claimed: Fragment, row: np.ndarray, column: np.ndarray
     lane, register, part = (int(i) for i in np.argwhere(differs)[0])
     held = (int(row[lane, register, part]), int(column[lane, register, part]))
     says = (int(claimed.row_of[lane, register, part]), int(claimed.column_of[lane, register, part]))
-    place = f"lane {lane} {letter}{register}" + (f" part {part}" if claimed.parts > 1 else "")
+    place = f"{_holder(claimed)} {lane} {letter}{register}" + (f" part {part}" if claimed.parts > 1 else "")
     shown = "nothing clear" if min(held) < 0 else f"{held}"
     first = f"{place} holds {shown}, the layout data says {says}"
     cause = _cause(letter, claimed, row, column)
     return f"{cause}: {first}" if cause else f"{int(differs.sum())} of {differs.size} places differ: {first}"
 
 
+def _holder(claimed: Fragment) -> str:
+    return "lane" if len(claimed.elements) == LANES else "thread"
+
+
 def _cause(letter: str, claimed: Fragment, row: np.ndarray, column: np.ndarray) -> str:
-    for axis, name in ((1, "register"), (2, "part"), (0, "lane")):
+    for axis, name in ((1, "register"), (2, "part"), (0, _holder(claimed))):
         order = _permutation(claimed, row, column, axis)
         if order is None:
             continue

@@ -61,18 +61,17 @@ def one_hot(fragment: Fragment) -> np.ndarray:
     return np.eye(_size(fragment)).reshape(_size(fragment), *fragment.row_of.shape)
 
 
-def _numbered(fragment: Fragment) -> np.ndarray:
-    """All ones, and then each digit of the places' numbers, plus 1: (passes, 32, registers, parts) float64."""
-    number = np.arange(_size(fragment))
+def numbered(count: int) -> np.ndarray:
+    """All ones, and then each digit of the places' numbers, plus 1: (passes, count) float64."""
+    number = np.arange(count)
     digits = 1
-    while BASE**digits < len(number):
+    while BASE**digits < count:
         digits += 1
-    passes = [np.ones(len(number)), *(number // BASE**i % BASE + 1.0 for i in range(digits))]
-    return np.stack(passes).reshape(-1, *fragment.row_of.shape)
+    return np.stack([np.ones(count), *(number // BASE**i % BASE + 1.0 for i in range(digits))])
 
 
-def _read_numbers(shown: np.ndarray, count: int) -> np.ndarray:
-    """The place numbers behind outputs (passes, n) of `_numbered` elements; UNKNOWN where they make no number."""
+def read_numbers(shown: np.ndarray, count: int) -> np.ndarray:
+    """The place numbers behind outputs (passes, n) of `numbered` elements; UNKNOWN where they make no number."""
     digits = shown[1:] - 1
     sound = (shown[0] == 1) & np.all((digits >= 0) & (digits < BASE) & (digits == np.floor(digits)), axis=0)
     number = np.sum(np.where(sound, digits, 0) * BASE ** np.arange(len(digits))[:, None], axis=0).astype(np.int64)
@@ -91,7 +90,8 @@ def mma_facts(backend: Backend, intrinsic: Any, layout: MmaLayout) -> MmaFacts:
         return unpack(d, layout.c_type).reshape(len(d), -1)
 
     def crossed(hot: Fragment, other: Fragment, hot_is_a: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        ones, numbers = one_hot(hot), _numbered(other)
+        ones = one_hot(hot)
+        numbers = numbered(_size(other)).reshape(-1, *other.row_of.shape)
         passes, count = len(numbers), len(ones)
         first = np.tile(ones, (passes, 1, 1, 1))
         second = np.repeat(numbers, count, axis=0)
@@ -99,7 +99,7 @@ def mma_facts(backend: Backend, intrinsic: Any, layout: MmaLayout) -> MmaFacts:
         d = multiply(first, second, zeros) if hot_is_a else multiply(second, first, zeros)
         d = d.reshape(passes, count, -1)
         x, z = np.nonzero(np.any(d != 0, axis=0))
-        return x, _read_numbers(d[:, x, z], _size(other)), z
+        return x, read_numbers(d[:, x, z], _size(other)), z
 
     x, y, z = crossed(a, b, True)
     by_a = Meetings(x, y, z)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from refkit.cuda_kernels.layouts import Layout, MatrixMove, MmaLayout
+from refkit.cuda_kernels.layouts import Layout, MatrixMove, MmaLayout, SharedMatrix, WgmmaLayout
 from refkit.verify.backends import Backend, LaunchFault, open_backend
 from refkit.verify.probes.execution import Unsupported
 from refkit.verify.probes.judgement import OperandVerdict, judge_mma, judge_move
 from refkit.verify.probes.one_hot import lane_facts, matrix_facts, mma_facts
+from refkit.verify.probes.warpgroup import WarpgroupProducts
+from refkit.verify.probes.warpgroup_judgement import judge_wgmma
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class ProbeResult:
     def to_json(self) -> list[dict[str, Any]]:
         """Entries of `probes` in `probe --json`, one for each operand.
 
-        `map` is what was found, as `Fragment.to_text` writes it, and `claimed` beside a wrong one what the data says.
+        `map` is what was found, as the layout's `to_text` writes it, and `claimed` what the data says of a wrong one.
+        A map of shared memory has `space`.
         """
         common = {"name": self.name, "backend": self.backend}
         if not self.operands:
@@ -44,6 +47,7 @@ class ProbeResult:
                 "status": each.status,
                 "message": each.message,
                 "map": list(each.found.to_text()),
+                **({"space": "shared"} if isinstance(each.claimed, SharedMatrix) else {}),
                 **({"claimed": list(each.claimed.to_text())} if each.status == "failed" else {}),
             }
             for each in self.operands
@@ -56,7 +60,8 @@ class Probe:
 
     intrinsic: what a kernel would call: an `@intrinsic` or a device function. For an `MmaLayout` it takes three tuples
         of registers (a, b, c) and returns a tuple; for a `MatrixMove` it takes a shared address, and the registers to
-        store as a tuple, or gives a tuple of those loaded (one register alone comes without a tuple).
+        store as a tuple, or gives a tuple of those loaded (one register alone comes without a tuple). For a
+        `WgmmaLayout` it takes the accumulator (a local array), a and b, descriptors or (a) a tuple of four registers.
     layout: what it should do. name: what reports call it (default: the layout's name).
     """
 
@@ -90,6 +95,8 @@ class Probe:
         layout = self.layout
         if isinstance(layout, MmaLayout):
             return judge_mma(mma_facts(device, self.intrinsic, layout), layout)
+        if isinstance(layout, WgmmaLayout):
+            return judge_wgmma(WarpgroupProducts(device, self.intrinsic, layout))
         if isinstance(layout, MatrixMove):
             return (judge_move(matrix_facts(device, self.intrinsic, layout), layout.fragment),)
         return (judge_move(lane_facts(device, self.intrinsic, layout), layout.fragment),)

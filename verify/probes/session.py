@@ -11,21 +11,26 @@ from typing import Any
 
 import refkit
 from refkit.cuda_kernels import ptx
-from refkit.cuda_kernels.layouts import LAYOUTS, MmaLayout
+from refkit.cuda_kernels.layouts import LAYOUTS, Layout, WgmmaLayout
 from refkit.verify.backends import Backend
 from refkit.verify.discovery import import_target
 from refkit.verify.environment import describe_environment
 from refkit.verify.errors import TargetError
 from refkit.verify.interrupts import interrupted_once
 from refkit.verify.probes.probe import Probe, ProbeResult
-from refkit.verify.probes.values import ValueFacts, differences, measure
+from refkit.verify.probes.values import ValueFacts, differences, is_measurable, measure
+from refkit.verify.probes.warpgroup_kernels import instruction
 
 SCHEMA = 1
 
 
 def shipped_probes() -> tuple[Probe, ...]:
     """A probe for each layout of `cuda_kernels.layouts`."""
-    return tuple(Probe(getattr(ptx, layout.intrinsic), layout) for layout in LAYOUTS.values())
+    return tuple(Probe(_intrinsic(layout), layout) for layout in LAYOUTS.values())
+
+
+def _intrinsic(layout: Layout) -> Any:
+    return instruction(layout) if isinstance(layout, WgmmaLayout) else getattr(ptx, layout.intrinsic)
 
 
 def find_probes(wanted: str | None) -> tuple[Probe, ...]:
@@ -133,7 +138,7 @@ def run_probes(
                     result = probe.run(backend)
                     results.append(result)
                     show(result)
-                    if isinstance(probe.layout, MmaLayout) and result.status == "passed":
+                    if is_measurable(probe.layout) and result.status == "passed":
                         values.append(measure(probe.intrinsic, probe.layout, backend, probe.name))
     except KeyboardInterrupt:
         interrupted = True

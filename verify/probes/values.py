@@ -1,4 +1,4 @@
-"""Value probes: how one `mma` computes, as a short list of facts that two devices can be compared by."""
+"""Value probes: how one `mma` or `wgmma` computes, as a short list of facts that two devices can be compared by."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from refkit.cuda_kernels.layouts import MmaLayout
+from refkit.cuda_kernels.layouts import MmaLayout, WgmmaLayout
 from refkit.verify.backends import Backend, LaunchFault, open_backend
 from refkit.verify.probes import operands, summation
 from refkit.verify.probes.dots import Dot, DotProducts
 from refkit.verify.probes.encoding import INTEGERS
 from refkit.verify.probes.execution import Unsupported
 from refkit.verify.probes.summation import Blocks
+
+_WIDEST = 64  # how a product adds up does not depend on its width
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ class ValueFacts:
         }
 
 
-def measure(intrinsic: Any, layout: MmaLayout, backend: str | Backend = "auto", name: str = "") -> ValueFacts:
-    """The facts of an intrinsic `(a, b, c) -> d`, whose layout must be right (`Probe` says so).
+def measure(
+    intrinsic: Any, layout: MmaLayout | WgmmaLayout, backend: str | Backend = "auto", name: str = ""
+) -> ValueFacts:
+    """The facts of an intrinsic (as a `Probe` takes it), whose layout must be right (`Probe` says so).
 
     Raises `Unavailable` where the backend cannot run here.
     """
@@ -136,5 +140,7 @@ def differences(mine: Sequence[ValueFacts], theirs: Sequence[ValueFacts]) -> lis
 
 
 def is_measurable(layout: Any) -> bool:
-    """Whether there are value probes for what has this layout."""
+    """Whether there are value probes for what has this layout; of `wgmma`, of one form for each type and place of A."""
+    if isinstance(layout, WgmmaLayout):
+        return layout.name.endswith((f".{layout.kind}", ".register_a")) and layout.shape[1] <= _WIDEST
     return isinstance(layout, MmaLayout)
