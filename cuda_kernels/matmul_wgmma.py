@@ -49,7 +49,8 @@ def format_of(a: Any, b: Any) -> WgmmaFormat:
 def _launch(a: Any, b: Any, c: Any, tiles: WgmmaTiles, epilogue: Any, stream: Any, **options: Any) -> None:
     kind = format_of(a, b)
     if a.shape[1] == 0:  # there is nothing that a tensor map could describe
-        gemm.launch_naive_gemm(epilogue, a, b, c, stream=stream, operands=options.get("operands"))
+        operands = options.get("operands")
+        gemm.launch_naive_gemm(epilogue, kind.bits(a), kind.bits(b), c, stream=stream, operands=operands)
         return
     launch_wgmma_gemm(kind, epilogue, kind.bits(a), kind.bits(b), c, tiles, stream=stream, **options)
 
