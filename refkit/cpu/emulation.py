@@ -16,7 +16,7 @@ from numba.cuda.cudadrv import runtime as numba_runtime
 
 from . import active, allocations, dispatch, fibers, frontend, host_api
 from .device_array import DeviceArray, DeviceRecord
-from .settings import Settings
+from .settings import MOST_OPTIMISED, Settings
 from .transfers import auto_device
 
 _ABSENT = object()
@@ -46,8 +46,9 @@ class emulate(contextlib.ContextDecorator):
         always_raise: bool = True,
         sample: int | None = None,
         preempt: int = 0,
+        optimise: int = MOST_OPTIMISED,
     ) -> None:
-        self.settings = Settings.checked(sanitize, schedule, workers, timeout, always_raise, sample, preempt)
+        self.settings = Settings.checked(sanitize, schedule, workers, timeout, always_raise, sample, preempt, optimise)
         self._frames: list[active.Frame] = []
 
     def __enter__(self) -> Settings:

@@ -26,11 +26,11 @@ def _features() -> str:
 
 
 @functools.cache
-def target_machine() -> llvm.TargetMachine:
-    """The host's target machine, with all of the host's features."""
+def target_machine(level: int = 3) -> llvm.TargetMachine:
+    """The host's target machine, with all of the host's features; `level` is how hard it works on its code."""
     _initialised()
     return llvm.Target.from_default_triple().create_target_machine(
-        opt=3, jit=True, cpu=llvm.get_host_cpu_name(), features=_features(), codemodel="jitdefault"
+        opt=level, jit=True, cpu=llvm.get_host_cpu_name(), features=_features(), codemodel="jitdefault"
     )
 
 
@@ -75,9 +75,9 @@ class LoadedModule:
         return self.engine.get_function_address(name)
 
 
-def machine_code(module: llvm.ModuleRef) -> bytes:
+def machine_code(module: llvm.ModuleRef, *, level: int = 3) -> bytes:
     """The object file of an optimised module."""
-    return target_machine().emit_object(module)
+    return target_machine(level).emit_object(module)
 
 
 def load(object_file: bytes) -> LoadedModule:

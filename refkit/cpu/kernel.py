@@ -45,10 +45,11 @@ class CompiledKernel:
     code: engine.LoadedModule
 
 
-def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKernel:
+def generate(lowered: LoweredKernel, *, scheduled: bool = False, optimise: int = 3) -> CompiledKernel:
     """Machine code for a lowered kernel.
 
-    scheduled: every thread is a fiber even where none waits, so that a seeded schedule can reorder them.
+    scheduled: every thread is a fiber even where none waits, so that a seeded schedule can reorder them. optimise: as
+    in `Settings`.
 
     Raises `Unsupported` for a device function that has no host meaning.
     """
@@ -65,8 +66,8 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False) -> CompiledKern
     libraries += [build.trace_bitcode()] if lowered.traced else []
     needed = {library for meaning in lowered.translation.meanings.values() for library in meaning.libraries}
     libraries += [build.library_bitcode(library) for library in sorted(needed, key=lambda library: library.name)]
-    name = cache.key("kernel", _without_serial_numbers(linked), *libraries, engine.identity())
-    object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, lowered.recursive))
+    name = cache.key("kernel", str(optimise), _without_serial_numbers(linked), *libraries, engine.identity())
+    object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, lowered.recursive, optimise))
     code = engine.load(object_file)
     return CompiledKernel(
         name=lowered.name,
@@ -120,7 +121,7 @@ def _linked_text(lowered: LoweredKernel, fibers: bool) -> str:
     return engine.retarget(_without_duplicates("\n".join(parts)))
 
 
-def _machine_code(linked: str, libraries: list[bytes], recursive: bool) -> tuple[bytes, int]:
+def _machine_code(linked: str, libraries: list[bytes], recursive: bool, level: int) -> tuple[bytes, int]:
     """The object file of a kernel's linked text, and how much stack a thread needs."""
     module = llvm.parse_assembly(linked)
     for library in libraries:
@@ -129,9 +130,9 @@ def _machine_code(linked: str, libraries: list[bytes], recursive: bool) -> tuple
         if not function.is_declaration and function.name != "rk_entry":
             function.linkage = "internal"
     module.verify()
-    engine.optimise(module)
+    engine.optimise(module, level=level)
     stack_bytes = max(_stack_bytes(str(module)), recursion.STACK_BYTES if recursive else 0)
-    return engine.machine_code(module), stack_bytes
+    return engine.machine_code(module, level=level), stack_bytes
 
 
 @functools.cache
@@ -197,17 +198,19 @@ class KernelCache:
         scheduled: bool,
         watched: bool = False,
         traced: bool = False,
+        optimise: int = 3,
     ) -> CompiledKernel:
         """The compiled kernel, compiled on first use."""
         key = (function, argument_types, fastmath, debug, watched, traced)
         with self._lock:
-            kernel = self._compiled.get((key, scheduled))
+            kernel = self._compiled.get((key, scheduled, optimise))
             if kernel is None:
                 if key not in self._lowered:
                     self._lowered[key] = lower(
                         function, argument_types, fastmath=fastmath, debug=debug, watched=watched, traced=traced
                     )
-                kernel = self._compiled[key, scheduled] = generate(self._lowered[key], scheduled=scheduled)
+                kernel = generate(self._lowered[key], scheduled=scheduled, optimise=optimise)
+                self._compiled[key, scheduled, optimise] = kernel
                 if kernel.fibers:
-                    self._compiled[key, True] = kernel
+                    self._compiled[key, True, optimise] = kernel
         return kernel

@@ -65,6 +65,7 @@ def launch(
         scheduled=settings.schedule is not None,
         watched=settings.watches,
         traced=settings.tracer is not None,
+        optimise=settings.optimise,
     )
     where = {"file": kernel.file, "line": kernel.line}
     check_shared_memory(kernel.name, kernel.shared_bytes, dynamic_shared_bytes, where)

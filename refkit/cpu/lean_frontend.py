@@ -16,7 +16,6 @@ from numba.cuda import lowering, target, types
 from numba.cuda.core import compiler_machinery, postproc, targetconfig
 from numba.cuda.core import errors as cuda_errors
 from numba.cuda.core.base import BaseContext as TargetContext
-from numba.cuda.core.compiler import CompilerBase
 from numba.cuda.debuginfo import CUDADIBuilder
 from numba.cuda.typing.context import BaseContext as TypingContext
 
@@ -150,36 +149,29 @@ def _remembering(original: Callable[..., Any], known: dict[Any, Any]) -> Callabl
     return resolve
 
 
-class _Refreshing:
-    """Looks for new declarations once in the compilation of a kernel, instead of again in each of its functions."""
+def _refresh(original: Callable[..., None]) -> Callable[..., None]:
+    """`refresh` of a context, for each function that is compiled, where nothing was declared since the last one."""
 
-    def __init__(self) -> None:
-        self._seen: set[int] = set()
-        self._starting = False
+    @functools.wraps(original)
+    def refresh(context: Any) -> None:
+        key = id(context._registries)  # which the contexts of single functions share
+        if _declarations.get(key) != _count_of_declarations(context):
+            original(context)
+            _declarations[key] = _count_of_declarations(context)
 
-    def starting(self, original: Callable[..., None]) -> Callable[..., None]:
-        """`CompilerBase.__init__`, which refreshes both contexts."""
+    return refresh
 
-        @functools.wraps(original)
-        def init(compiler: Any, *arguments: Any, **named: Any) -> None:
-            self._starting = True
-            try:
-                original(compiler, *arguments, **named)
-            finally:
-                self._starting = False
 
-        return init
+_declarations: dict[int, int] = {}
 
-    def refresh(self, original: Callable[..., None]) -> Callable[..., None]:
-        """`refresh` of a context; whoever misses a declaration later still gets it."""
 
-        @functools.wraps(original)
-        def refresh(context: Any) -> None:
-            if not (self._starting and id(context) in self._seen):
-                self._seen.add(id(context))
-                original(context)
-
-        return refresh
+def _count_of_declarations(context: Any) -> int:
+    """Entries in the registries that a context reads, which only grow."""
+    return sum(
+        len(getattr(registry, name))
+        for registry, loader in context._registries.items()
+        for name in loader.registry_items
+    )
 
 
 _remembered: dict[Any, dict[Any, Any]] = {}
@@ -189,7 +181,7 @@ _remembered: dict[Any, dict[Any, Any]] = {}
 def lean(flavour: Any = None) -> Iterator[None]:
     """Inside, the frontend works as the module says. What is remembered is kept apart by `flavour`: whatever else
     changes how built-in operations are compiled."""
-    known, refreshing = _remembered.setdefault(flavour, {}), _Refreshing()
+    known = _remembered.setdefault(flavour, {})
     resolve = TypingContext._resolve_user_function_type
     patches: list[tuple[Any, str, Any]] = [
         *((ir.Type, name, size) for name, size in _SIZES.items()),
@@ -200,9 +192,8 @@ def lean(flavour: Any = None) -> Iterator[None]:
         (compiler_machinery.PassManager, "_runPass", _run_pass),
         (postproc.PostProcessor, "run", _post_process(postproc.PostProcessor.run)),
         (TypingContext, "_resolve_user_function_type", _remembering(resolve, known)),
-        (CompilerBase, "__init__", refreshing.starting(CompilerBase.__init__)),
-        (TypingContext, "refresh", refreshing.refresh(TypingContext.refresh)),
-        (TargetContext, "refresh", refreshing.refresh(TargetContext.refresh)),
+        (TypingContext, "refresh", _refresh(TypingContext.refresh)),
+        (TargetContext, "refresh", _refresh(TargetContext.refresh)),
     ]
     with ExitStack() as stack:
         for owner, name, value in patches:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SANITIZERS = frozenset({"race", "memory", "uninitialized", "barrier"})
+MOST_OPTIMISED = 3
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Settings:
     sample: the most blocks that a launch runs; of a larger grid only a sample runs: the first, the last, those around
         every power of two of the block's and of the thread's number, and some between. None runs all of them.
     preempt: with a schedule, threads also give way before memory accesses, at random, once in so many; 0 never.
+    optimise: how hard LLVM works on a kernel, 1 to 3: 1 compiles in half the time, 3 runs up to a few times faster.
     tracer: what `refkit.cpu.trace` collects launches in; None where nothing is traced.
     """
 
@@ -32,6 +34,7 @@ class Settings:
     always_raise: bool = True
     sample: int | None = None
     preempt: int = 0
+    optimise: int = MOST_OPTIMISED
     tracer: Any = None
 
     @property
@@ -49,6 +52,7 @@ class Settings:
         always_raise: bool = True,
         sample: int | None = None,
         preempt: int = 0,
+        optimise: int = MOST_OPTIMISED,
     ) -> Settings:
         """The settings, each value checked; raises TypeError or ValueError that names the value."""
         if isinstance(sanitize, str):
@@ -68,4 +72,6 @@ class Settings:
             raise ValueError(f"preempt={preempt!r}: expected a number of memory accesses, or 0 for never")
         if preempt and schedule is None:
             raise ValueError(f"preempt={preempt}: needs a schedule, whose seed decides where threads give way")
-        return cls(names, schedule, workers, timeout, bool(always_raise), sample, preempt)
+        if isinstance(optimise, bool) or optimise not in range(1, MOST_OPTIMISED + 1):
+            raise ValueError(f"optimise={optimise!r}: expected 1 to {MOST_OPTIMISED}")
+        return cls(names, schedule, workers, timeout, bool(always_raise), sample, preempt, optimise)

@@ -187,6 +187,7 @@ def test_overlapping_contexts_of_two_threads_restore_after_the_last():
         ),
         ({"sanitize": "race"}, TypeError, "expected a collection"),
         ({"schedule": -1}, ValueError, "schedule=-1"),
+        ({"optimise": 0}, ValueError, "optimise=0: expected 1 to 3"),
         ({"schedule": True}, ValueError, "schedule=True"),
         ({"workers": 0}, ValueError, "workers=0"),
         ({"timeout": 0}, ValueError, "timeout=0"),

@@ -23,6 +23,9 @@ ALIGNMENT = 256
 """Bytes to which an image's first byte is aligned, as device memory is: a slab's offset then means the same on both
 backends."""
 
+OPTIMISE = 1
+"""How hard LLVM works on a kernel: it is launched a few hundred times on small arrays, and compiling takes longer."""
+
 SANITIZERS = frozenset({"race", "memory", "uninitialized", "barrier"})
 
 _KINDS = {
@@ -52,9 +55,7 @@ class CpuBackend:
 
     def active(self) -> AbstractContextManager[Any]:
         """Emulation on: `numba.cuda` needs no driver, and eagerly typed kernels import."""
-        from refkit.cpu import emulate
-
-        return emulate(sanitize=self.sanitize, workers=self.workers, timeout=self.timeout)
+        return self._emulation()
 
     def upload(self, slab: Slab, *, any_strides: bool = False) -> Handle:
         """Copy the slab's bytes to aligned memory and view its elements there."""
@@ -71,13 +72,22 @@ class CpuBackend:
 
     def launch(self, call: Callable[[], Any], *, schedule: int | None = None) -> None:
         """Run `call` under the executor's watchdog, with the threads in order or in the seeded order."""
-        from refkit.cpu import emulate
-
         try:
-            with emulate(sanitize=self.sanitize, schedule=schedule, workers=self.workers, timeout=self.timeout):
+            with self._emulation(schedule):
                 call()
         except USERS_FAULTS as error:
             raise _fault(error) from error
+
+    def _emulation(self, schedule: int | None = None) -> AbstractContextManager[Any]:
+        from refkit.cpu import emulate
+
+        return emulate(
+            sanitize=self.sanitize,
+            schedule=schedule,
+            workers=self.workers,
+            timeout=self.timeout,
+            optimise=OPTIMISE,
+        )
 
 
 @cache
