@@ -59,7 +59,7 @@ class Fragment:
         parts = self.register_bits // self.element_bits
         if len(self.elements) not in (LANES, WARPGROUP_THREADS):
             raise LayoutError(
-                f"a fragment has {LANES} lanes, or {WARPGROUP_THREADS} threads of a warpgroup; got {len(self.elements)}"
+                f"a fragment has {WARPGROUP_THREADS} threads of a warpgroup or {LANES} lanes, got {len(self.elements)}"
             )
         seen: dict[Element, Place] = {}
         for lane, registers in enumerate(self.elements):
@@ -103,7 +103,7 @@ class Fragment:
 
     def all_places(self) -> Iterator[Place]:
         """Every place: lane by lane, register by register, part by part."""
-        for lane in range(LANES):
+        for lane in range(len(self.elements)):
             for register in range(self.registers):
                 for part in range(self.parts):
                     yield Place(lane, register, part)

@@ -130,7 +130,7 @@ class SharedMatrix:
         return result[0], result[1]
 
     def to_text(self) -> tuple[str, ...]:
-        """One line for each 128 bytes: elements as `row,column` or `-`, joined by `;` in a unit, units by a space."""
+        """One line for each 128 bytes: units joined by a space, elements `row,column` of a unit by `;`; `-` is none."""
         return text_of(self.row_of, self.column_of)
 
     def variants(self) -> Iterator[tuple[str, np.ndarray]]:
@@ -202,15 +202,20 @@ def byte_offset_of_all(matrix: SharedMatrix | _Unchecked) -> np.ndarray:
 
 
 def text_of(row: np.ndarray, column: np.ndarray) -> tuple[str, ...]:
-    """Rows and columns by place (lines, registers or units, parts) as text; `-` for UNUSED, `?` for what is unclear."""
+    """Rows and columns by place (lines, registers or units, parts) as text: `?` for what is unclear, `-` for UNUSED.
+
+    A unit without any element is one `-`.
+    """
 
     def one(r: int, c: int) -> str:
         return "-" if UNUSED in (r, c) else "?" if min(r, c) < 0 else f"{r},{c}"
 
-    return tuple(
-        " ".join(";".join(one(int(r), int(c)) for r, c in zip(*held)) for held in zip(rows, columns))
-        for rows, columns in zip(row, column)
-    )
+    def unit(rows: np.ndarray, columns: np.ndarray) -> str:
+        if np.all(rows == UNUSED):
+            return "-"
+        return ";".join(one(r, c) for r, c in zip(rows.tolist(), columns.tolist()))
+
+    return tuple(" ".join(unit(*held) for held in zip(rows, columns)) for rows, columns in zip(row, column))
 
 
 def shared_matrix(

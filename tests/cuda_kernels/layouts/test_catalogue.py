@@ -14,9 +14,15 @@ from tests.cpu.tensor_core.cases import CASES
 from tests.cpu.tensor_core.tables import a_places, b_places, c_places
 
 NOT_FRAGMENTS = {
-    "UnsupportedArchitecture", "bar_arrive", "bar_sync", "cp_async_commit_group", "cp_async_wait_all",
-    "cp_async_wait_group", "createpolicy_evict_first", "createpolicy_evict_last", "createpolicy_evict_normal",
-    "cvt_rn_tf32", "cvt_rna_tf32", "cvt_rz_tf32", "generic_address", "global_address", "lop3", "prmt", "shared_address",
+    "NO_SWIZZLE", "SM_90A", "SWIZZLE_128B", "SWIZZLE_32B", "SWIZZLE_64B", "UnsupportedArchitecture", "bar_arrive",
+    "bar_sync", "cp_async_bulk_commit_group", "cp_async_bulk_load", "cp_async_bulk_store",
+    "cp_async_bulk_tensor_2d_load", "cp_async_bulk_tensor_2d_store", "cp_async_bulk_wait_group",
+    "cp_async_bulk_wait_group_read", "cp_async_commit_group", "cp_async_wait_all", "cp_async_wait_group",
+    "createpolicy_evict_first", "createpolicy_evict_last", "createpolicy_evict_normal", "cvt_rn_tf32", "cvt_rna_tf32",
+    "cvt_rz_tf32", "elect_sync", "fence_mbarrier_init", "fence_proxy_async", "fence_tensor_map", "generic_address",
+    "global_address", "lop3", "matrix_descriptor", "mbarrier_arrive", "mbarrier_arrive_expect_tx", "mbarrier_init",
+    "mbarrier_inval", "mbarrier_try_wait_parity", "mbarrier_wait_parity", "prmt", "setmaxnreg_dec", "setmaxnreg_inc",
+    "shared_address", "target_sm_90a", "wgmma_commit_group", "wgmma_fence", "wgmma_wait_group",
 }  # fmt: skip
 
 
