@@ -9,7 +9,8 @@ of K), or float32 multiplied as tf32. c is float32 or a 16-bit format. No size h
 warpgroup copies by the async proxy, the others multiply; the kernel is in `wgmma_gemm/`. Compute capability 9.0.
 
 16-bit operands are taken as they lie, transposed ones as views. tf32 operands are first copied rounded, which the unit
-would not do; so are those that no tensor map describes and transposed fp8 ones, into scratch of their own size.
+would not do; so are those that no tensor map describes and transposed fp8 ones, into scratch of their own size:
+allocated at each launch, or once by `room_for_copies` and passed as `copies`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from typing import Any
 from numba import cuda
 
 from . import gemm
-from .launch import FLOAT32, FLOATS, launcher, read, update, write
+from .launch import FLOAT32, FLOATS, launcher, read, transposed, update, write
 from .matmul import ACTIVATIONS
-from .wgmma_gemm import FORMATS, WgmmaFormat, WgmmaTiles, launch_wgmma_gemm
+from .wgmma_gemm import FORMATS, WgmmaFormat, WgmmaTiles, copy_for, launch_wgmma_gemm
 
 OPERANDS = ("float32", "bfloat16", "float16", "float8_e4m3fn", "uint8")
 
@@ -46,6 +47,15 @@ def format_of(a: Any, b: Any) -> WgmmaFormat:
     return found[0]
 
 
+def room_for_copies(a: Any, b: Any, stream: Any = 0) -> tuple[Any | None, Any | None]:
+    """Scratch for the copies that the product of device arrays a (M, K) and b (K, N) needs; None where it needs none.
+
+    Arrays of Numba, or others made such by `numba.cuda.as_cuda_array`.
+    """
+    kind = format_of(a, b)
+    return copy_for(kind.bits(a), kind, stream), copy_for(transposed(kind.bits(b)), kind, stream)
+
+
 def _launch(a: Any, b: Any, c: Any, tiles: WgmmaTiles, epilogue: Any, stream: Any, **options: Any) -> None:
     kind = format_of(a, b)
     if a.shape[1] == 0:  # there is nothing that a tensor map could describe
@@ -57,10 +67,21 @@ def _launch(a: Any, b: Any, c: Any, tiles: WgmmaTiles, epilogue: Any, stream: An
 
 @_product
 def matmul_wgmma(
-    a: Any, b: Any, c: Any, block_m: int = 128, block_n: int = 128, stages: int = 4, *, stream: Any = None
+    a: Any,
+    b: Any,
+    c: Any,
+    block_m: int = 128,
+    block_n: int = 128,
+    stages: int = 4,
+    copies: tuple[Any | None, Any | None] = (None, None),
+    *,
+    stream: Any = None,
 ) -> None:
-    """Writes c (M, N) = a (M, K) b (K, N); 128 x 256 tiles are faster where there are enough (not for fp8)."""
-    _launch(a, b, c, WgmmaTiles(block_m, block_n, stages), gemm.fused(), stream)
+    """Writes c (M, N) = a (M, K) b (K, N); 128 x 256 tiles are faster where there are enough (not for fp8).
+
+    copies: scratch from `room_for_copies`, reused by every launch on the same stream.
+    """
+    _launch(a, b, c, WgmmaTiles(block_m, block_n, stages), gemm.fused(), stream, copies=copies)
 
 
 @_fused

@@ -5,8 +5,9 @@
 tensor maps and the launch.
 """
 
+from .copies import copy_for
 from .formats import FORMATS, WgmmaFormat
 from .launching import launch_wgmma_gemm
 from .tiles import WgmmaTiles
 
-__all__ = ["FORMATS", "WgmmaFormat", "WgmmaTiles", "launch_wgmma_gemm"]
+__all__ = ["FORMATS", "WgmmaFormat", "WgmmaTiles", "copy_for", "launch_wgmma_gemm"]

@@ -15,7 +15,7 @@ from numba import cuda, float32, int32, uint32
 from numba.cuda import libdevice
 
 from .. import ptx
-from ..launch import ceil_div
+from ..launch import ceil_div, check_shape
 from .formats import WgmmaFormat
 
 TILE, ROWS = 32, 8
@@ -62,22 +62,31 @@ def k_contiguous_copy(prepare: Any) -> Any:
     return k_contiguous_copy_kernel
 
 
-def with_k_contiguous(operand: Any, kind: WgmmaFormat, stream: Any) -> Any:
-    """A copy of an operand (across, K), given as `kind.bits`, with lines that begin at multiples of 16 bytes."""
+def line_elements(K: int, kind: WgmmaFormat) -> int:
+    """Elements of a line of a copy: K, rounded up to a multiple of 16 bytes."""
+    return ceil_div(K * kind.element_bytes, 16) * 16 // kind.element_bytes
+
+
+def copy_for(operand: Any, kind: WgmmaFormat, stream: Any) -> Any | None:
+    """Room for the copy of an operand (across, K), given as `kind.bits`: (across, line); None where none is needed."""
+    if kind.name != "tf32" and describable(operand, kind):
+        return None
+    return cuda.device_array((operand.shape[0], line_elements(operand.shape[1], kind)), operand.dtype, stream=stream)
+
+
+def prepared(operand: Any, kind: WgmmaFormat, room: Any | None, stream: Any) -> Any:
+    """The operand (across, K) itself where `wgmma` can take it as it lies, else a copy of it in `room`."""
+    if room is None:
+        room = copy_for(operand, kind, stream)
+        if room is None:
+            return operand
     across, K = operand.shape
-    line = ceil_div(K * kind.element_bytes, 16) * 16 // kind.element_bytes
-    target = cuda.device_array((across, line), operand.dtype, stream=stream)[:, :K]
+    check_shape("the room for a copy of an operand", room, (across, line_elements(K, kind)))
+    target = room[:, :K]
     blocks = ceil_div(across, TILE) * ceil_div(K, TILE)
     kernel = k_contiguous_copy(rounded_to_tf32 if kind.name == "tf32" else as_it_is)
     kernel[blocks, (TILE, ROWS), stream](operand, target)
     return target
-
-
-def prepared(operand: Any, kind: WgmmaFormat, stream: Any) -> Any:
-    """The operand (across, K) itself where `wgmma` can take it as it lies, else a copy; K is the second axis."""
-    if kind.name != "tf32" and describable(operand, kind):
-        return operand
-    return with_k_contiguous(operand, kind, stream)
 
 
 def describable(operand: Any, kind: WgmmaFormat) -> bool:

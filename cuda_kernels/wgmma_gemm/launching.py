@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,13 +24,42 @@ def along_k(operand: Any) -> bool:
     return bool(operand.strides[1] == operand.dtype.itemsize)
 
 
-def tensor_map(operand: Any, across: int, kind: WgmmaFormat) -> np.ndarray:
+@dataclass(frozen=True)
+class OperandMap:
+    """What a tensor map says of an operand (across, K): all of it, so that equal ones have the same map."""
+
+    address: int
+    dtype: str
+    lines: int
+    elements: int
+    line_bytes: int
+    box: tuple[int, int]
+
+    def encode(self) -> np.ndarray:
+        """The 128 bytes, with the swizzle of 128."""
+        return encode_tiled(self.address, self.dtype, (self.lines, self.elements), self.line_bytes, self.box, 128)
+
+
+def operand_map(operand: Any, across: int, kind: WgmmaFormat) -> OperandMap:
     """The map of an operand (across, K) whose tile is `across` rows of A or columns of B, by a line of K."""
     contiguous = 1 if along_k(operand) else 0
-    lines, elements = operand.shape[1 - contiguous], operand.shape[contiguous]
-    box = (across, kind.line) if contiguous == 1 else (kind.line, kind.line)
-    address = operand.__cuda_array_interface__["data"][0]
-    return encode_tiled(address, operand.dtype.name, (lines, elements), operand.strides[1 - contiguous], box, 128)
+    return OperandMap(
+        address=operand.__cuda_array_interface__["data"][0],
+        dtype=operand.dtype.name,
+        lines=operand.shape[1 - contiguous],
+        elements=operand.shape[contiguous],
+        line_bytes=operand.strides[1 - contiguous],
+        box=(across, kind.line) if contiguous == 1 else (kind.line, kind.line),
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def device_maps(context: Any, a: OperandMap, b: OperandMap) -> Any:
+    """Both maps in the memory of a context's device, (2, 16) uint64; encoded and copied once for equal ones.
+
+    A copy from the host in the midst of launches would make the host wait for the stream.
+    """
+    return cuda.to_device(np.stack([a.encode(), b.encode()]).view(np.uint64))
 
 
 def launch_wgmma_gemm(
@@ -42,22 +73,22 @@ def launch_wgmma_gemm(
     bias: Any | None = None,
     operands: Any | None = None,
     split_k: int = 1,
+    copies: tuple[Any | None, Any | None] = (None, None),
     stream: Any = 0,
 ) -> None:
     """c = epilogue(a (M, K) @ b (K, N)), a and b given as `kind.bits`, K at least 1; K is cut into split_k parts.
 
-    Operands that `wgmma` cannot take as they lie are copied first (`copies.py`).
+    Operands that `wgmma` cannot take as they lie are copied first, into `copies` (`copy_for`) where they are given.
     """
     tiles.check(kind)
     (M, K), N = a.shape, b.shape[1]
     blocks = ceil_div(M, tiles.block_m) * ceil_div(N, tiles.block_n)
     if not blocks:
         return
-    a, b = prepared(a, kind, stream), prepared(transposed(b), kind, stream)
+    a, b = prepared(a, kind, copies[0], stream), prepared(transposed(b), kind, copies[1], stream)
     layout = Layout(kind, tiles, along_k(a), along_k(b))
-    maps = np.stack([tensor_map(a, tiles.block_m, kind), tensor_map(b, tiles.block_n, kind)]).view(np.uint64)
-    device_maps = cuda.to_device(maps, stream=stream)
+    maps = device_maps(cuda.current_context(), operand_map(a, tiles.block_m, kind), operand_map(b, tiles.block_n, kind))
     kernel = wgmma_gemm(epilogue, layout)
     operands = operands_or_bias(operands, bias, FLOAT32)
     sizes = tuple(np.int32(size) for size in (M, N, K))
-    configured(kernel, (blocks, split_k), tiles.threads, stream, layout.shared_bytes)(device_maps, sizes, operands, c)
+    configured(kernel, (blocks, split_k), tiles.threads, stream, layout.shared_bytes)(maps, sizes, operands, c)

@@ -39,6 +39,8 @@ class Rung:
 
     def multiply(self) -> Callable[..., None]:
         """The launcher with its tiles."""
+        if self.module == "matmul_wgmma":
+            return matmul_wgmma.multiplier(self.precision, self.tiles)
         module = importlib.import_module(f"refkit.cuda_kernels.{self.module}")
         return functools.partial(getattr(module, self.launcher), **self.tiles)
 
