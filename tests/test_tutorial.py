@@ -1,0 +1,92 @@
+"""The tutorial's quotations stand in the source, and its tables hold what was measured and what the analysis says."""
+
+import re
+import textwrap
+
+import pytest
+
+from refkit.verify.analysis import toolchain
+from refkit.verify.benchmarks import ladder_table
+from refkit.verify.benchmarks.ladder import RUNGS
+from refkit.verify.benchmarks.ladder_table import ANALYSIS_HEADER, ROOT, RUN, TABLES, analysis_row, pages, shown
+
+PAGES = {page.name: page.read_text() for page in pages()}
+TEXT = "\n".join(PAGES.values())
+QUOTED = re.compile(r"^`([\w/]+\.py)`:\n```py\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+QUOTATIONS = [(page, *match.groups()) for page, text in PAGES.items() for match in QUOTED.finditer(text)]
+TRAFFIC = ANALYSIS_HEADER.index("registers")  # columns before it need no compiler of NVIDIA's
+
+
+def is_quoted_from(source: str, code: str) -> bool:
+    """Whether the lines stand in the source one after another, at any indentation."""
+    return any("\n" + textwrap.indent(code, " " * spaces) in source for spaces in range(0, 24, 4))
+
+
+@pytest.mark.parametrize(("page", "file", "code"), QUOTATIONS, ids=lambda value: str(value)[:40])
+def test_a_quotation_stands_in_the_file_that_it_names(page, file, code):
+    assert is_quoted_from((ROOT / file).read_text(), code), f"{page} quotes from {file} what is not there:\n{code}"
+
+
+def test_every_block_of_source_names_its_file():
+    assert TEXT.count("```py\n") == len(QUOTATIONS) >= 15
+
+
+def test_what_is_no_quotation_is_found_out():
+    assert is_quoted_from("def f():\n    a = 1\n    b = 2\n", "a = 1\nb = 2\n")
+    assert not is_quoted_from("def f():\n    a = 1\n    c = 3\n    b = 2\n", "a = 1\nb = 2\n")
+    assert not is_quoted_from("def f():\n    aa = 1\n", "a = 1\n")
+
+
+@pytest.mark.parametrize("file", sorted(set(re.findall(r"`(cuda_kernels/[\w/]+(?:\.py)?/?)`", TEXT))))
+def test_files_that_are_named_exist(file):
+    assert (ROOT / file).exists()
+
+
+def test_every_table_has_its_place():
+    assert set(shown(TEXT)) == set(TABLES)
+
+
+@pytest.mark.parametrize("name", [name for name in TABLES if name.startswith("speeds")])
+def test_speeds_are_those_of_the_measurement(name):
+    file = "wgmma.json" if name == "speeds of wgmma" else "ladder.json"
+    if not (RUN / file).exists():
+        pytest.skip(f"{file} of the run on the GPU is not in the gallery")
+    assert shown(TEXT)[name] == TABLES[name]()
+
+
+@pytest.mark.cpu
+@pytest.mark.slow
+@pytest.mark.parametrize("rung", RUNGS, ids=lambda rung: f"{rung.name} {rung.precision}")
+def test_the_analysis_is_that_of_the_kernels(rung):
+    from refkit.verify.benchmarks.ladder_analysis import analyze_rung
+
+    row = analysis_row(rung, analyze_rung(rung))
+    assert written_row(rung.name, rung.precision)[: len(row)] == row
+    assert len(row) == (TRAFFIC if toolchain.missing() else len(ANALYSIS_HEADER))
+
+
+def written_row(name: str, precision: str) -> tuple[str, ...]:
+    """The row of the page's table of the analysis."""
+    tables = shown(TEXT)
+    lines = (tables["analysis without tensor cores"] + tables["analysis with tensor cores"]).splitlines()
+    rows = [tuple(line.strip("| ").split(" | ")) for line in lines]
+    (found,) = [row for row in rows if row[:2] == (name, precision)]
+    return found
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_the_text_repeats_the_table(number):
+    """What a rung's section says of bytes, passes, TFLOP/s and registers is what the table says."""
+    section = PAGES["tutorial.md"].split(f"\n## {number}. ")[1].split("\n## ")[0]
+    row = dict(zip(ANALYSIS_HEADER, written_row(ladder_table.VECTOR[number - 1].name, "fp32")))
+    said = {
+        "global bytes": re.findall(r"multiplication: ([\d.]+) bytes", section),
+        "shared passes": re.findall(r"([\d.]+) passes[^.;]*, which allows", section),
+        "TFLOP/s at most": re.findall(r"allows (\d+) TFLOP/s", section),
+        "registers": re.findall(r"^\* (\d+) registers", section, re.MULTILINE) or re.findall(r"\((\d+) now\)", section),
+    }
+    assert said["registers"]
+    for column, values in said.items():
+        for value in values:
+            places = len(value.partition(".")[2])
+            assert value == f"{float(row[column]):.{places}f}", (column, section)
