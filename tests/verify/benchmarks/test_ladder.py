@@ -11,6 +11,7 @@ from refkit.cuda_kernels.wgmma_gemm.tiles import Layout
 from refkit.planner.occupancy import occupancy
 from refkit.verify.benchmarks import ladder
 from refkit.verify.benchmarks.ladder import RUNGS
+from refkit.verify.discovery import load_target
 
 IDS = [f"{rung.name} {rung.precision}" for rung in RUNGS]
 
@@ -71,3 +72,11 @@ def test_the_target_is_set_for_wgmma_only_and_before_it(monkeypatch):
 def test_wgmma_launchers_take_the_tiles_of_their_benchmark():
     for tiles in ladder.matmul_wgmma.TILES.values():
         assert set(tiles) <= set(inspect.signature(matmul_wgmma.matmul_wgmma).parameters)
+
+
+def test_every_rung_can_be_analysed_by_name():
+    specs = load_target("refkit.verify.benchmarks.ladder_specs")
+    assert set(specs) == {f"{rung.launcher}_{rung.precision}" for rung in RUNGS}
+    wgmma = specs["matmul_wgmma_bf16"]
+    assert (wgmma.needs, wgmma.args["a"].dtype) == ("sm_90a", "bfloat16")
+    assert {name: values[0] for name, values in wgmma.configs.items()} == ladder.matmul_wgmma.TILES["bf16"]
