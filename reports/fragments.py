@@ -14,11 +14,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from refkit.reports.drawing import PALETTE, Drawing, Sheet, to_png
 from refkit.reports.reading import ReportError, slug
+from refkit.reports.shared_memory import shared_figure
 
 _ROW, _HEADER, _INDEX = 21, 22, 30
 _CELL_FONT = 8.5
 _CHARACTER = 5.6  # pixels that one takes in that size
 LANES = 32
+MOST_COLUMNS = 32
+"""Columns that a picture shows: a wide accumulator goes on in the same way."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,12 @@ class Cell:
     part: int
 
 
-def lane_colour(lane: int) -> tuple[float, float, float]:
-    """A light colour for each of 32 lanes: a hue for each group of four, its members lighter and darker."""
-    hue = (lane // 4) / 8
+def lane_colour(lane: int, lanes: int = LANES) -> tuple[float, float, float]:
+    """A light colour for each lane: a hue for each group of four, its members lighter and darker.
+
+    Of a warpgroup's 128 threads, each warp has a quarter of the hues.
+    """
+    hue = (lane // 4) / (lanes // 4)
     return colorsys.hls_to_rgb(hue, 0.90 - 0.055 * (lane % 4), 0.72)
 
 
@@ -57,7 +63,9 @@ def fragment_figure(title: str, letter: str, lines: Sequence[str], claimed: Sequ
     said = read_map(claimed)
     if not held and not said:
         raise ReportError(f"{title}: the map has no element in it")
-    rows, columns = (1 + max(element[axis] for element in (*held, *said)) for axis in (0, 1))
+    rows, all_columns = (1 + max(element[axis] for element in (*held, *said)) for axis in (0, 1))
+    columns = min(all_columns, MOST_COLUMNS)
+    lanes = len(lines)
     parts = max(cell.part for cell in (*held.values(), *said.values()))
     registers = max(cell.register for cell in (*held.values(), *said.values()))
 
@@ -71,7 +79,8 @@ def fragment_figure(title: str, letter: str, lines: Sequence[str], claimed: Sequ
     top = _HEADER + 18
     image = np.ones((rows, columns, 4))
     for (row, column), cell in held.items():
-        image[row, column, :3] = lane_colour(cell.lane)
+        if column < columns:
+            image[row, column, :3] = lane_colour(cell.lane, lanes)
     sheet.image(image, _INDEX, top, columns * width, rows * _ROW)
     for column in range(columns):
         _small(sheet, _INDEX + (column + 0.5) * width, top - 9, str(column), "muted")
@@ -80,7 +89,7 @@ def fragment_figure(title: str, letter: str, lines: Sequence[str], claimed: Sequ
     edges = [(_INDEX + c * width, top, _INDEX + c * width, top + rows * _ROW) for c in range(columns + 1)]
     edges += [(_INDEX, top + r * _ROW, _INDEX + columns * width, top + r * _ROW) for r in range(rows + 1)]
     sheet.segments(edges, "line", width=0.5)
-    wrong = 0
+    wrong = sum(held.get(element) != cell for element, cell in said.items())
     for row in range(rows):
         for column in range(columns):
             found = held.get((row, column))
@@ -88,12 +97,16 @@ def fragment_figure(title: str, letter: str, lines: Sequence[str], claimed: Sequ
             differs = bool(said) and said.get((row, column)) != found
             _small(sheet, x + width / 2, y + _ROW / 2, label(found) if found else "?", "bad" if differs else "ink")
             if differs:
-                wrong += 1
                 sheet.box(x + 1, y + 1, width - 2, _ROW - 2, "bad", outline=True)
-    alt = f"{title}: {rows} x {columns} elements, {registers + 1} registers of {parts + 1} parts in {LANES} lanes"
+    holders = "lanes" if lanes == LANES else "threads"
+    alt = (
+        f"{title}: {rows} x {all_columns} elements, {registers + 1} registers of {parts + 1} parts in {lanes} {holders}"
+    )
+    alt += f"; the first {columns} columns are drawn" if columns < all_columns else ""
     alt += f"; {wrong} differ from the layout data" if wrong else ""
     part = " and the part of it" if parts else ""
-    caption = f"In each cell the lane and the register{part} that hold the element; a colour for each lane."
+    caption = f"In each cell the {holders[:-1]} and the register{part} that hold the element; a colour for each."
+    caption += " A warp has 16 rows, and a quarter of the hues." if lanes != LANES else ""
     return Drawing(sheet.figure, alt + ".", caption, sheet.width)
 
 
@@ -160,14 +173,22 @@ def _draw_all(entries: Sequence[dict[str, Any]], backend: str, folder: Path) -> 
     shared: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for entry in entries:
         if entry["map"] and entry["backend"] == backend:
-            key = (entry["operand"] == "registers", tuple(entry["map"]), tuple(entry.get("claimed", ())))
+            key = (
+                entry["operand"] == "registers",
+                entry.get("space", ""),
+                tuple(entry["map"]),
+                tuple(entry.get("claimed", ())),
+            )
             shared.setdefault(key, []).append(entry)
     views = []
-    for (_, lines, claimed), users in shared.items():
+    for (_, space, lines, claimed), users in shared.items():
         first = users[0]
         letter = "r" if first["operand"] == "registers" else first["operand"].lower()
         title = f"{first['name']} {first['operand']}"
-        drawing = fragment_figure(title, letter, lines, claimed)
+        if space == "shared":
+            drawing = shared_figure(title, lines, claimed)
+        else:
+            drawing = fragment_figure(title, letter, lines, claimed)
         file = f"{slug(title)}.png"
         to_png(drawing, folder / file)
         names = tuple(f"{each['name']} {each['operand']}" for each in users)

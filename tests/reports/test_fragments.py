@@ -2,7 +2,7 @@
 
 import pytest
 
-from refkit.cuda_kernels.layouts import LAYOUTS
+from refkit.cuda_kernels.layouts import LAYOUTS, accumulator
 from refkit.reports.fragments import Cell, fragment_figure, lane_colour, read_map, write_probes
 from refkit.reports.reading import ReportError
 
@@ -40,6 +40,17 @@ def test_lanes_have_colours_of_their_own_on_which_ink_is_readable():
     assert len(set(colours)) == 32
     luminance = [0.2126 * r**2.2 + 0.7152 * g**2.2 + 0.0722 * b**2.2 for r, g, b in colours]
     assert (min(luminance) + 0.05) / (0.0168 + 0.05) > 4.5  # WCAG contrast with the ink, #1d2430
+
+
+def test_threads_of_a_warpgroup_are_drawn_up_to_32_columns():
+    wide = accumulator(64)
+    drawing = fragment_figure("D", "d", wide.to_text(), wide.exchanged(20, 21).to_text())
+    shown = labels(drawing)
+    assert shown.count("127 d15") == 1
+    assert "127 d16" not in shown
+    assert "64 x 64 elements, 32 registers of 1 parts in 128 threads; the first 32 columns are drawn" in drawing.alt
+    assert "256 differ from the layout data" in drawing.alt
+    assert len({lane_colour(thread, 128) for thread in range(128)}) == 128
 
 
 def entry(name, operand, lines, **more):
