@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from .copies import prepared
 from .formats import WgmmaFormat
 from .kernel import wgmma_gemm
 from .tiles import Layout, WgmmaTiles
+
+MAPS_KEPT = 1024  # pairs of operands, 256 bytes each
 
 
 def along_k(operand: Any) -> bool:
@@ -53,13 +55,18 @@ def operand_map(operand: Any, across: int, kind: WgmmaFormat) -> OperandMap:
     )
 
 
-@functools.lru_cache(maxsize=1024)
-def device_maps(context: Any, a: OperandMap, b: OperandMap) -> Any:
-    """Both maps in the memory of a context's device, (2, 16) uint64; encoded and copied once for equal ones.
+def device_maps(a: OperandMap, b: OperandMap) -> Any:
+    """Both maps in the current context's memory, (2, 16) uint64; encoded and copied once for equal ones.
 
-    A copy from the host in the midst of launches would make the host wait for the stream.
+    A copy from the host in the midst of launches would make the host wait for the stream. The maps are kept with the
+    context's modules, which Numba forgets where it resets the context and frees its memory.
     """
-    return cuda.to_device(np.stack([a.encode(), b.encode()]).view(np.uint64))
+    kept = cuda.current_context().modules.setdefault("refkit tensor maps", OrderedDict())
+    if (a, b) not in kept:
+        kept[a, b] = cuda.to_device(np.stack([a.encode(), b.encode()]).view(np.uint64))
+        if len(kept) > MAPS_KEPT:
+            kept.popitem(last=False)
+    return kept[a, b]
 
 
 def launch_wgmma_gemm(
