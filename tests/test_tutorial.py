@@ -1,10 +1,16 @@
 """The tutorial's quotations stand in the source, and its tables hold what was measured and what the analysis says."""
 
+import importlib.util
 import re
 import textwrap
 
+import numpy as np
 import pytest
+from numba import cuda
 
+import refkit.cpu
+from refkit.cpu.faults import SanitizerFault
+from refkit.cuda_kernels import gemm
 from refkit.verify.analysis import toolchain
 from refkit.verify.benchmarks import ladder_table
 from refkit.verify.benchmarks.ladder import RUNGS
@@ -90,3 +96,27 @@ def test_the_text_repeats_the_table(number):
         for value in values:
             places = len(value.partition(".")[2])
             assert value == f"{float(row[column]):.{places}f}", (column, section)
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize("barrier", [0, 1], ids=["before the product", "after it"])
+def test_either_barrier_of_the_tiled_rung_is_missed(barrier, tmp_path):
+    """The page says that the race sanitizer names the line where one of the two is left out."""
+    source = (ROOT / "cuda_kernels/gemm/tiled.py").read_text().replace("from ..", "from refkit.cuda_kernels.")
+    source = source.replace("from .epilogues", "from refkit.cuda_kernels.gemm.epilogues")
+    pieces = source.split("cuda.syncthreads()")
+    assert len(pieces) == 3
+    path = tmp_path / f"without_barrier_{barrier}.py"
+    kept = ["cuda.syncthreads()"] * 2
+    kept[barrier] = "pass"
+    path.write_text(pieces[0] + kept[0] + pieces[1] + kept[1] + pieces[2])
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    a = np.ones((32, 32), np.float32)
+    with refkit.cpu.emulate(sanitize=("race",)):
+        x, c = cuda.to_device(a), cuda.to_device(np.zeros_like(a))
+        with pytest.raises(SanitizerFault, match="race") as found:
+            module.launch_tiled_gemm(gemm.fused(), x, x, c, 8)
+    line = path.read_text().splitlines()[found.value.line - 1]
+    assert "_tile[" in line
