@@ -94,7 +94,7 @@ def launch_wgmma_gemm(
         return
     a, b = prepared(a, kind, copies[0], stream), prepared(transposed(b), kind, copies[1], stream)
     layout = Layout(kind, tiles, along_k(a), along_k(b))
-    maps = device_maps(cuda.current_context(), operand_map(a, tiles.block_m, kind), operand_map(b, tiles.block_n, kind))
+    maps = device_maps(operand_map(a, tiles.block_m, kind), operand_map(b, tiles.block_n, kind))
     kernel = wgmma_gemm(epilogue, layout)
     operands = operands_or_bias(operands, bias, FLOAT32)
     sizes = tuple(np.int32(size) for size in (M, N, K))
