@@ -56,7 +56,7 @@ def rows(progress: Callable[[str], None]) -> Iterator[Row]:
                 )
 
 
-def multiplier(precision: str, tiles: dict[str, int]) -> Callable[..., None]:
+def multiplier(precision: str, tiles: dict[str, Any]) -> Callable[..., None]:
     """The launcher with its tiles; for tf32 with scratch for the rounded copies, allocated at the first launch."""
     from refkit.cuda_kernels.matmul_wgmma import matmul_wgmma, room_for_copies
 
