@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import cuda, uint32
+from llvmlite import ir
 from numba.cuda import types
 from numba.cuda.extending import intrinsic
 
 from .assembly import I32, assembly
 
 _NEEDS = (9, 0)
+_TRY_WAIT = "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [$1], $2; selp.u32 $0, 1, 0, p; }"
 
 
 @intrinsic
@@ -60,13 +61,24 @@ def mbarrier_arrive_expect_tx(typingctx: Any, barrier: Any, size: Any) -> Any:
 @intrinsic
 def mbarrier_try_wait_parity(typingctx: Any, barrier: Any, parity: Any) -> Any:
     """1 if the phase of this parity has ended, waiting for it for a time that the hardware chooses; else 0."""
-    text = "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [$1], $2; selp.u32 $0, 1, 0, p; }"
-    generate = assembly(text, [I32], capability=_NEEDS, memory=True)
+    generate = assembly(_TRY_WAIT, [I32], capability=_NEEDS, memory=True)
     return types.uint32(types.uint64, types.uint32), generate
 
 
-@cuda.jit(device=True)
-def mbarrier_wait_parity(barrier, parity):
+@intrinsic
+def mbarrier_wait_parity(typingctx: Any, barrier: Any, parity: Any) -> Any:
     """Returns once the phase of this parity has ended: what was done before its arrivals, and its copies, are seen."""
-    while mbarrier_try_wait_parity(barrier, parity) == uint32(0):
-        pass
+    try_wait = assembly(_TRY_WAIT, [I32], capability=_NEEDS, memory=True)
+    signature = types.void(types.uint64, types.uint32)
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+        # a loop here, and not in a device function, so that tools that report lines name the caller's
+        again, ended = (builder.append_basic_block(f"mbarrier.{name}") for name in ("again", "ended"))
+        builder.branch(again)
+        builder.position_at_end(again)
+        success = try_wait(context, builder, signature, arguments)
+        builder.cbranch(builder.icmp_unsigned("!=", success, ir.Constant(I32, 0)), ended, again)
+        builder.position_at_end(ended)
+        return context.get_dummy_value()
+
+    return signature, generate

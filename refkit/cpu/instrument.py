@@ -5,6 +5,7 @@ Memory that is provably the thread's own (its stack) is left alone, except for l
 
 import re
 
+from .accumulators import Accumulators
 from .debug_lines import Lines
 from .faults import Unsupported
 from .local_arrays import Shadows
@@ -85,6 +86,7 @@ class _Function:
     def __init__(self, body: list[str], lines: Lines, sites: list[tuple[str, int]]) -> None:
         self.body, self.lines, self.sites = body, lines, sites
         self.pointers = Pointers(body)
+        self.accumulators = Accumulators(body)
         self.shadows = Shadows(body, self.pointers, lambda line: (access(line) or ("", "", ""))[2])
 
     def instrumented(self) -> list[str]:
@@ -102,7 +104,45 @@ class _Function:
     def _before(self, line: str) -> list[str]:
         """The calls that stand before an instruction."""
         found = access(line)
-        return self._check(line, *found) if found else []
+        return self._check(line, *found) if found else self._product(line)
+
+    def _product(self, line: str) -> list[str]:
+        """The checks of what a `wgmma` takes as its accumulator."""
+        pointers, adds, place = self.accumulators.operands(line)
+        out: list[str] = []
+        for pointer in pointers:
+            if shadow := self.shadows.of(pointer):
+                self.sites.append(self.sites[place])
+                site = len(self.sites) - 1
+                out += self._tag(shadow, site)
+                arguments = f"i32 {site}, i32 %rk.tag.{site}, i32 {adds}"
+                out.append(f"  call void @rk.accumulator.operand(ptr %rk.thread, {arguments})")
+        return out
+
+    def _tag(self, shadow: str, site: int) -> list[str]:
+        return [f"  %rk.byte.{site} = load i8, ptr {shadow}", f"  %rk.tag.{site} = zext i8 %rk.byte.{site} to i32"]
+
+    def _check_accumulator(self, line: str, operation: str, shadow: str) -> list[str]:
+        """Accesses to a local array of one-element kind in a function with products: tags instead of ones."""
+        if self.accumulators.feeds_products_only(line):
+            return []
+        site = self._site(line)
+        if operation == "write" and self.accumulators.stores_result(line):
+            kind, out = "group", []
+        else:
+            kind, number = "plain", 1 if operation == "write" else 0
+            arguments = f"i32 {site}, i32 %rk.tag.{site}, i32 {number}"
+            out = [
+                *self._tag(shadow, site),
+                f"  call void @rk.accumulator.access(ptr %rk.thread, {arguments})",
+            ]
+        if operation == "write":
+            out += [
+                f"  %rk.new.{site} = call i32 @rk.accumulator.{kind}(ptr %rk.thread)",
+                f"  %rk.new.byte.{site} = trunc i32 %rk.new.{site} to i8",
+                f"  store i8 %rk.new.byte.{site}, ptr {shadow}, align 1",
+            ]
+        return out
 
     def _check(self, line: str, operation: str, kind: str, pointer: str) -> list[str]:
         if pointer.startswith("@"):
@@ -126,6 +166,8 @@ class _Function:
         shadow = self.shadows.of(pointer)
         if not shadow:
             return []
+        if self.accumulators.present and kind == "float":
+            return self._check_accumulator(line, operation, shadow)
         if operation == "write":
             whole = kind[0] in "[<{"
             written = f"<{size_of(kind)} x i8> splat (i8 1)" if whole else "i8 1"

@@ -9,6 +9,7 @@ import numpy as np
 from . import memory
 from .faults import Finding, SanitizerFault, Side
 from .kernel import CompiledKernel
+from .mbarriers import missing
 from .packing import unlinear
 from .runtime import layout
 from .runtime import shadow_layout as shadow
@@ -29,6 +30,12 @@ _PROBLEMS = {
     shadow.NEGATIVE_INDEX: ("memory", "negative-index"),
     shadow.MISALIGNED: ("memory", "misaligned"),
     shadow.PAST_END: ("memory", "out-of-bounds"),
+    shadow.MISALIGNED_ATOM: ("memory", "misaligned"),
+    shadow.ASYNC_PROXY: ("race", "async-proxy"),
+    shadow.ACCUMULATOR_IN_USE: ("race", "accumulator-in-use"),
+    shadow.REGISTERS_UNFENCED: ("race", "registers-unfenced"),
+    shadow.NO_MBARRIER: ("barrier", "no-mbarrier"),
+    shadow.TOO_MANY_ARRIVALS: ("barrier", "too-many-arrivals"),
     shadow.UNINITIALIZED_GLOBAL: ("uninitialized", "global"),
     shadow.UNINITIALIZED_SHARED: ("uninitialized", "shared"),
     shadow.UNINITIALIZED_LOCAL: ("uninitialized", "local"),
@@ -37,7 +44,22 @@ _PROBLEMS = {
     shadow.READS_ABSENT_LANE: ("barrier", "reads-absent-lane"),
 }
 _OF_AN_INDEX = (shadow.OUT_OF_BOUNDS, shadow.NEGATIVE_INDEX)
-_ACCESSES = {shadow.READ: "read", shadow.WRITE: "write", shadow.ATOMIC: "atomic", shadow.OPERATION: "operation"}
+_ACCESSES = {
+    shadow.READ: "read",
+    shadow.WRITE: "write",
+    shadow.ATOMIC: "atomic",
+    shadow.OPERATION: "operation",
+    shadow.ASYNC_READ: "asynchronous read",
+    shadow.ASYNC_WRITE: "asynchronous write",
+}
+_BLAMED_STATES = (
+    layout.AT_WARP_OPERATION,
+    layout.AT_BARRIER,
+    layout.AT_MBARRIER,
+    layout.AT_WARPGROUP_OPERATION,
+)
+_ASYNC_LEVELS = (shadow.ASYNC_OPERATION, shadow.ASYNC_SEVERAL)
+_PROXY = re.compile(r"wgmma|cp\.async\.bulk|mbarrier|bar(?:rier)?\.")
 _MADE = re.compile(r"(\w+)\s*=\s*(?:\w+\.)*(?:shared|local)\.array")
 
 
@@ -60,6 +82,8 @@ class Watch:
         self._releases = np.zeros(shadow.RELEASE_CAPACITY * shadow.RELEASE_WORDS, np.int64)
         self._sync = np.zeros(shadow.SYNC_CAPACITY * 2, np.int64)
         self._stack = np.zeros(shadow.STACK_CAPACITY, np.int64)
+        self._joins = np.zeros(shadow.JOIN_CAPACITY * shadow.JOIN_WORDS, np.int64)
+        self._beside: np.ndarray | None = None
         self._regions, self._shadows = self._make_regions()
         self._extents = self._argument_extents()
         self._shared_extents = np.zeros((0, shadow.EXTENT_WORDS), np.int64)
@@ -111,6 +135,7 @@ class Watch:
         block[shadow.SANITIZER_RELEASES] = self._releases.ctypes.data
         block[shadow.SANITIZER_SYNC] = self._sync.ctypes.data
         block[shadow.SANITIZER_STACK] = self._stack.ctypes.data
+        block[shadow.SANITIZER_JOINS] = self._joins.ctypes.data
         self._shared_bytes = shared_bytes
         spans = [self._shared_span(array) for array in self.kernel.shared_arrays]
         self._shared_extents = np.array(spans, np.int64).reshape(-1, shadow.EXTENT_WORDS)
@@ -127,6 +152,13 @@ class Watch:
         worker_memory.blocks[:, layout.BLOCK_SHADOW] = (
             self._shared_shadow.ctypes.data + np.arange(resident) * cells * shadow.CELL_BYTES
         )
+        worker_memory.blocks[:, layout.BLOCK_BESIDE] = 0
+        if any(_PROXY.match(opcode) for opcode in self.kernel.instructions.values()):
+            self._beside = np.zeros((resident, cells, shadow.BESIDE_WORDS), np.int64)
+            block[shadow.SANITIZER_BESIDE_BYTES] = cells * shadow.BESIDE_BYTES
+            worker_memory.blocks[:, layout.BLOCK_BESIDE] = (
+                self._beside.ctypes.data + np.arange(resident) * cells * shadow.BESIDE_BYTES
+            )
         worker_memory.watch_threads()
         worker_memory.worker[layout.WORKER_SANITIZER] = block.ctypes.data
         self._shared_base = worker_memory.blocks[:, layout.BLOCK_SHARED].copy()
@@ -165,7 +197,8 @@ class Watch:
         """(block, thread) of a cell's owner; None for what several share."""
         level = who & 7
         block = unlinear(who >> 13, self.grid) if level != shadow.WHOLE_GRID else None
-        thread = unlinear(who >> 3 & 1023, self.block) if level == shadow.ONE_THREAD else None
+        single = (shadow.ONE_THREAD, shadow.ASYNC_OPERATION)
+        thread = unlinear(who >> 3 & 1023, self.block) if level in single else None
         return block, thread
 
     def _place(self, site: int) -> tuple[str, int]:
@@ -183,6 +216,8 @@ class Watch:
             other_file, other_line = self._place(int(row[shadow.FINDING_OTHER_SITE]))
             other_block, other_thread = self._who(int(row[shadow.FINDING_OTHER_WHO]))
             other_access = _ACCESSES[int(row[shadow.FINDING_OTHER_ACCESS])]
+            if int(row[shadow.FINDING_OTHER_WHO]) & 7 in _ASYNC_LEVELS:
+                other_access = f"asynchronous {other_access}"
             other = Side(other_access, other_file, other_line, other_block, other_thread)
         if int(row[shadow.FINDING_PROBLEM]) in _OF_AN_INDEX:
             access = "index"
@@ -202,6 +237,19 @@ class Watch:
     ) -> str:
         who = f"thread {thread} of block {block}"
         detail, limit = int(row[shadow.FINDING_DETAIL]), int(row[shadow.FINDING_LIMIT])
+        if problem == "async-proxy":
+            what = f"{access} of {address} by the async proxy ({who})".replace("asynchronous ", "")
+            return f"{what}, which cannot see the {other.access} by {_side(other)} at line {other.line}: no proxy fence"
+        if problem == "accumulator-in-use":
+            return f"{access} of {address}, an accumulator of products that have not been waited for ({who})"
+        if problem == "registers-unfenced":
+            return f"a product takes {address}, written since the last wgmma.fence ({who})"
+        if problem == "no-mbarrier":
+            return f"{address} is used as an mbarrier and is none ({who})"
+        if problem == "too-many-arrivals":
+            return f"{detail} arrivals at {address}, whose phase of {limit} wants no more ({who})"
+        if int(row[shadow.FINDING_PROBLEM]) == shadow.MISALIGNED_ATOM:
+            return f"swizzled matrix at {address}: its atoms must begin at multiples of {detail} bytes ({who})"
         if sanitizer == "race":
             return f"race on {address}: {access} by {who} and {other.access} by {_side(other)} at line {other.line}"
         if int(row[shadow.FINDING_PROBLEM]) == shadow.PAST_END:
@@ -233,7 +281,7 @@ class Watch:
         empty = [name for name, array in self.arrays if array.host.size == 0]
         if whole and address == 0 and empty and int(row[shadow.FINDING_LIMIT]) == 0:
             return " or ".join(empty)
-        if problem == "local" or (whole and address == 0):
+        if problem in ("local", "accumulator-in-use", "registers-unfenced") or (whole and address == 0):
             return f"a local array ({linecache.getline(file, line).strip()})"
         for name, array in self.arrays:
             host = array.host
@@ -263,7 +311,7 @@ class Watch:
         found: list[Finding] = []
         seen: set[tuple[str, int]] = set()
         for rank, row in enumerate(rows[:live]):
-            if row[layout.THREAD_STATE] not in (layout.AT_WARP_OPERATION, layout.AT_BARRIER):
+            if row[layout.THREAD_STATE] not in _BLAMED_STATES:
                 continue
             problem, text = self._why_waiting(rows, rank, row)
             site = int(row[layout.THREAD_SITE])
@@ -285,6 +333,12 @@ class Watch:
     def _why_waiting(self, rows: np.ndarray, rank: int, row: np.ndarray) -> tuple[str, str]:
         if row[layout.THREAD_STATE] == layout.AT_BARRIER:
             return "deadlock", "waits at a barrier that some threads never reach"
+        if row[layout.THREAD_STATE] == layout.AT_MBARRIER:
+            address, parity = int(row[layout.THREAD_MASK]), int(row[layout.THREAD_VALUE])
+            return "deadlock", f"waits at an mbarrier for a phase that never ends ({missing(address, parity)})"
+        if row[layout.THREAD_STATE] == layout.AT_WARPGROUP_OPERATION:
+            opcode = self.kernel.instructions[int(row[layout.THREAD_SITE])]
+            return "deadlock", f"waits at {opcode} for threads of its warpgroup that never come"
         mask, lane = int(row[layout.THREAD_MASK]), int(row[layout.THREAD_LANE])
         if not mask >> lane & 1:
             return "not-in-own-mask", f"lane {lane} calls with mask {mask:#010x}, which does not name it"

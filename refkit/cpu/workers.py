@@ -14,6 +14,7 @@ import numpy as np
 
 from .faults import Position
 from .kernel import CompiledKernel
+from .mbarriers import missing
 from .packing import unlinear
 from .runtime import build, layout
 from .runtime.shadow_layout import CLOCK_WORDS
@@ -219,7 +220,7 @@ class Worker:
         blocks[:, layout.BLOCK_NCTAID_X : layout.BLOCK_NCTAID_Z + 1] = grid
         blocks[:, layout.BLOCK_DYNAMIC_SHARED_BYTES] = dynamic_shared_bytes
         blocks[:, layout.BLOCK_SHARED_BYTES] = shared_bytes
-        blocks[:, layout.BLOCK_SHADOW] = 0
+        blocks[:, layout.BLOCK_SHADOW] = blocks[:, layout.BLOCK_BESIDE] = 0
         worker[:] = 0
         worker[layout.WORKER_LAUNCH] = launch_block.ctypes.data
         worker[layout.WORKER_BLOCKS] = blocks.ctypes.data
@@ -275,7 +276,7 @@ class Worker:
             if state == layout.AT_NAMED_BARRIER:
                 where += f" (number {int(row[layout.THREAD_MASK])}, for {int(row[layout.THREAD_VALUE])} threads)"
             elif state == layout.AT_MBARRIER:
-                where += f" (parity {int(row[layout.THREAD_VALUE])})"
+                where += f" ({missing(int(row[layout.THREAD_MASK]), int(row[layout.THREAD_VALUE]))})"
             elif state == layout.AT_WARPGROUP_OPERATION:
                 where = (
                     f"waits for all 128 threads of the warpgroup at {self.kernel.instructions[site]}{self._line(site)}"

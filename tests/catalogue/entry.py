@@ -47,7 +47,8 @@ class Entry:
     """A fault in miniature and its correct twin, or a correct kernel alone.
 
     name: the kernel factory's name, unique in the catalogue.
-    sanitizer, problem: what must be reported of the faulty kernel, in the words of `refkit.cpu`; empty without a fault.
+    sanitizer, problem: what must be reported of the faulty kernel, in the words of `refkit.cpu`; empty without a fault;
+        "result", "wrong" where it breaks no rule that a sanitizer knows, and computes something else.
     faulty: launches the faulty kernel on fresh arrays and returns its outputs; None without a fault.
     correct: launches the correct kernel; returns its outputs and the expected ones.
     lines: where the fault stands, from the marks in the source.

@@ -12,7 +12,7 @@ from numba.cuda import types
 from .. import cache, engine, frontend
 from ..fibers import ASSEMBLY as FIBER_ASSEMBLY
 from ..fibers import module_assembly
-from . import device, extents, happens_before, reshape, scheduler, shadow, trace
+from . import device, extents, happens_before, products, reshape, scheduler, shadow, trace
 from .primitives import words_type
 
 _i32, _i64 = types.int32, types.int64
@@ -57,6 +57,10 @@ WATCH_FUNCTIONS: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...] = (
     ("rk.within", extents.within, types.void, (_i32, _i64, _i64, _i32, _i32)),
     ("rk.bounds.at", shadow.bounds, types.void, (_i32, _i64, _i64, _i64, _i32)),
     ("rk.local_read.at", shadow.local_read, types.void, (_i32, _i32)),
+    ("rk.accumulator.group", products.group_tag, _i32, ()),
+    ("rk.accumulator.plain", products.plain_tag, _i32, ()),
+    ("rk.accumulator.access", products.accumulator_access, types.void, (_i32, _i32, _i32)),
+    ("rk.accumulator.operand", products.accumulator_operand, types.void, (_i32, _i32, _i32)),
     ("rk.fence", happens_before.fence, types.void, (_i32,)),
 )
 

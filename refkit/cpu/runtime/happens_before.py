@@ -25,10 +25,13 @@ from .layout import (
 )
 from .primitives import address_of, words
 from .shadow_layout import (
+    ASYNC_OPERATION,
+    ASYNC_SEVERAL,
     DEVICE_EPOCH,
     DEVICE_FENCES,
     FENCED_KNOWLEDGE,
     NOBODY,
+    NODE_MASK,
     ONE_BLOCK,
     ONE_THREAD,
     ONE_WARP,
@@ -46,6 +49,9 @@ from .shadow_layout import (
     RELEASE_RANK,
     RELEASE_WORDS,
     SANITIZER_GAVE_UP,
+    SANITIZER_KNOWN,
+    SANITIZER_KNOWN_FROM,
+    SANITIZER_KNOWN_NODE,
     SANITIZER_QUERY,
     SANITIZER_RELEASE_COUNT,
     SANITIZER_RELEASES,
@@ -106,10 +112,14 @@ def knows(thread, who, when):
     depth = 1
     while depth > 0:
         depth -= 1
-        release = release_at(sanitizer, stack[depth])
+        index = stack[depth]
+        release = release_at(sanitizer, index)
         if release[RELEASE_MARK] != query:
             release[RELEASE_MARK] = query
-            if covers(release, who, when, block[BLOCK_LINEAR]):
+            if who & 7 == ASYNC_OPERATION:
+                if index == when:
+                    return True
+            elif covers(release, who, when, block[BLOCK_LINEAR]):
                 return True
             if depth + 2 >= STACK_CAPACITY:
                 return True
@@ -120,6 +130,34 @@ def knows(thread, who, when):
                 stack[depth] = release[RELEASE_BEFORE]
                 depth += 1
     return False
+
+
+@cuda.jit(device=True)
+def knows_node(thread, node):
+    """Whether the thread has waited for an operation of the async proxy, or for somebody who has."""
+    sanitizer = sanitizer_of(thread)
+    start = thread[THREAD_KNOWS]
+    if start == 0:
+        return False
+    if sanitizer[SANITIZER_KNOWN_FROM] == start and sanitizer[SANITIZER_KNOWN_NODE] == node:
+        return sanitizer[SANITIZER_KNOWN] != 0
+    known = knows(thread, ASYNC_OPERATION, node)
+    sanitizer[SANITIZER_KNOWN_FROM] = start
+    sanitizer[SANITIZER_KNOWN_NODE] = node
+    sanitizer[SANITIZER_KNOWN] = 1 if known else 0
+    return known
+
+
+@cuda.jit(device=True)
+def knows_all(thread, node):
+    """The same of all operations that a node of several holds, a chain of nodes (`async_order.several`)."""
+    sanitizer = sanitizer_of(thread)
+    while node != 0:
+        holder = release_at(sanitizer, node)
+        if not knows_node(thread, holder[RELEASE_RANK]):
+            return False
+        node = holder[RELEASE_EPOCH]
+    return True
 
 
 @cuda.jit(device=True)
@@ -139,6 +177,10 @@ def ordered(thread, who, when, mask):
     level = who & 7
     if level == NOBODY:
         return True
+    if level == ASYNC_OPERATION:
+        return knows_node(thread, when & NODE_MASK)
+    if level == ASYNC_SEVERAL:
+        return knows_all(thread, when & NODE_MASK)
     block = words(thread[THREAD_BLOCK])
     if level != WHOLE_GRID and who >> 13 == block[BLOCK_LINEAR]:
         rank = (who >> 3) & 1023

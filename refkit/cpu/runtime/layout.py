@@ -41,7 +41,8 @@ THREAD_STACK_LIMIT = 31  # the address below which the stack counts as used up
 THREAD_BULK_COPIES = 32  # address of the thread's queue of bulk copies out of shared memory; 0 until it starts one
 THREAD_PRODUCTS = 33  # wgmma: groups that the thread has committed
 THREAD_PRODUCTS_DONE = 34  # wgmma: groups that it has waited for
-THREAD_PRODUCTS_OPEN = 35  # wgmma: products in the open group
+THREAD_PRODUCTS_OPEN = 35  # wgmma, in the first thread of a warpgroup: whether the open group holds a product
+THREAD_PRODUCT_FENCES = 36  # wgmma: fences executed so far
 THREAD_WORDS = 40
 
 # --- thread states --------------------------------------------------------------------------------------------------
@@ -108,6 +109,7 @@ BLOCK_FENCED = 17  # sanitizers: a thread has executed a fence since the last ba
 BLOCK_KNOWS = 18  # sanitizers: a thread knows of a release of another
 BLOCK_AT_WARPGROUP = 19  # threads that wait at an operation of a warpgroup
 BLOCK_BULK_COPIES = 20  # address of the queue of bulk copies into its shared memory; 0 until one is started
+BLOCK_BESIDE = 21  # sanitizers: address of what is kept beside the shadow of the shared memory; 0 where nothing is
 BLOCK_NAMED_BARRIERS = 24  # 16 words, one for each: threads that have arrived, and from bit 32 on how many it takes
 BLOCK_WORDS = 40
 

@@ -52,6 +52,7 @@ from .layout import (
     THREAD_BULK_COPIES,
     THREAD_FUEL,
     THREAD_OPERATION,
+    THREAD_PRODUCT_FENCES,
     THREAD_PRODUCTS,
     THREAD_PRODUCTS_DONE,
     THREAD_PRODUCTS_OPEN,
@@ -266,6 +267,7 @@ def start_threads(worker, block, thread_count):
         forget_copies(thread)
         forget_bulk_copies(thread, THREAD_BULK_COPIES)
         thread[THREAD_PRODUCTS] = thread[THREAD_PRODUCTS_DONE] = thread[THREAD_PRODUCTS_OPEN] = 0
+        thread[THREAD_PRODUCT_FENCES] = 0
         if watching:
             forget(thread)
         thread[THREAD_STACK_POINTER] = prepare_stack(thread[THREAD_STACK_TOP], entry, address, address_of(worker))
@@ -306,7 +308,7 @@ def run_pass(worker, launch, thread_count):
                 if block[BLOCK_AT_WARPGROUP] > 0:
                     progress += complete_warpgroup_operations(block, thread_count)
                 if seeded and block[BLOCK_BULK_COPIES] != 0 and next_random(worker) & 3 == 0:
-                    land_one(block, next_random(worker))
+                    progress += land_one(block, next_random(worker))
                 if block[BLOCK_AT_BARRIER] > 0 and block[BLOCK_AT_BARRIER] == block[BLOCK_ALIVE]:
                     release_barrier(block, thread_count)
                     progress += 1

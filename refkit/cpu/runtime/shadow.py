@@ -5,11 +5,13 @@ from numba import cuda
 from .findings import record, sanitizer_of
 from .happens_before import merged_who, now, ordered, synchronise_by_atomic
 from .layout import (
+    BLOCK_BESIDE,
     BLOCK_SHADOW,
     BLOCK_SHARED,
     BLOCK_SHARED_BYTES,
     LAUNCH_STOP,
     THREAD_BLOCK,
+    THREAD_CLOCKS,
     THREAD_EPOCH,
     THREAD_IDENTITY,
     THREAD_LANE,
@@ -21,7 +23,12 @@ from .layout import (
 from .primitives import switch, words
 from .randomness import next_random
 from .shadow_layout import (
+    ASYNC_OPERATION,
     ATOMIC,
+    BESIDE_BYTES,
+    BESIDE_READ_WHEN,
+    BESIDE_READER,
+    BESIDE_WRITTEN,
     CELL_ATOMIC_WHEN,
     CELL_ATOMIC_WHO,
     CELL_BYTES,
@@ -38,6 +45,7 @@ from .shadow_layout import (
     ONE_THREAD,
     ONE_WARP,
     OUT_OF_BOUNDS,
+    PROXY_FENCES,
     RACE_ATOMIC_PLAIN,
     RACE_READ_WRITE,
     RACE_WRITE_WRITE,
@@ -111,6 +119,8 @@ def check_read(thread, cell, me, time, site, address):
     mask = lane
     when = time
     if not ordered(thread, cell[CELL_READ_WHO], cell[CELL_READ_WHEN], masks & LOW):
+        if cell[CELL_READ_WHO] & 7 >= ASYNC_OPERATION:
+            return  # the async proxy's read is the one to remember: it lasts longer
         who = merged_who(thread, me, cell[CELL_READ_WHO])
         mask = (masks & LOW) | lane
         when = max(time, cell[CELL_READ_WHEN])
@@ -121,13 +131,27 @@ def check_read(thread, cell, me, time, site, address):
 
 
 @cuda.jit(device=True)
-def check_write(thread, cell, me, time, site, address):
+def last_reader_is_ordered(thread, cell, beside):
+    """Whether the last of several readers has released its read, at an mbarrier or a named barrier say, to this thread.
+
+    It stands for all of them: each has released its own read, and a cell holds no list of them.
+    """
+    level = cell[CELL_READ_WHO] & 7
+    if beside == 0 or (level != ONE_WARP and level != ONE_BLOCK):
+        return False
+    extra = words(beside)
+    return ordered(thread, extra[BESIDE_READER], extra[BESIDE_READ_WHEN], 0)
+
+
+@cuda.jit(device=True)
+def check_write(thread, cell, beside, me, time, site, address):
     sites, masks = cell[CELL_SITES], cell[CELL_MASKS]
     if not ordered(thread, cell[CELL_WRITE_WHO], cell[CELL_WRITE_WHEN], 0):
         report_race(thread, RACE_WRITE_WRITE, site, address, WRITE, cell[CELL_WRITE_WHO], sites & SITE_MASK, WRITE)
     if not ordered(thread, cell[CELL_READ_WHO], cell[CELL_READ_WHEN], masks & LOW):
-        other = (sites >> 20) & SITE_MASK
-        report_race(thread, RACE_READ_WRITE, site, address, WRITE, cell[CELL_READ_WHO], other, READ)
+        if not last_reader_is_ordered(thread, cell, beside):
+            other = (sites >> 20) & SITE_MASK
+            report_race(thread, RACE_READ_WRITE, site, address, WRITE, cell[CELL_READ_WHO], other, READ)
     if not ordered(thread, cell[CELL_ATOMIC_WHO], cell[CELL_ATOMIC_WHEN], masks >> 32 & LOW):
         other = (sites >> 40) & SITE_MASK
         report_race(thread, RACE_ATOMIC_PLAIN, site, address, WRITE, cell[CELL_ATOMIC_WHO], other, ATOMIC)
@@ -192,10 +216,21 @@ def read_is_plain(thread, cell, time, site):
 
 
 @cuda.jit(device=True)
-def check_cell(thread, cell, flags, site, address, access, uninitialized):
-    """One access to one shadow cell."""
-    me = thread[THREAD_IDENTITY]
+def note_beside(thread, beside, access):
+    """What a cell of shared memory does not hold: the last reader, and how far the writer had got with proxy fences."""
+    extra = words(beside)
     if access == READ:
+        extra[BESIDE_READER] = thread[THREAD_IDENTITY]
+        extra[BESIDE_READ_WHEN] = now(thread)
+    elif access == WRITE:
+        extra[BESIDE_WRITTEN] = 1 + words(thread[THREAD_CLOCKS])[PROXY_FENCES]
+
+
+@cuda.jit(device=True)
+def check_cell(thread, cell, beside, flags, site, address, access, uninitialized):
+    """One access to one shadow cell; `beside` is the address of what is kept beside it, or 0."""
+    me = thread[THREAD_IDENTITY]
+    if access == READ and beside == 0:
         # nothing has happened to the thread, or to its block, since this was read
         who, when = cell[CELL_READ_WHO], cell[CELL_READ_WHEN]
         if who == (ONE_BLOCK | (me & ~0x1FFF)) and when >> 40 == thread[THREAD_EPOCH]:
@@ -209,9 +244,11 @@ def check_cell(thread, cell, flags, site, address, access, uninitialized):
             if not read_is_plain(thread, cell, time, site):
                 check_read(thread, cell, me, time, site, address)
         elif access == WRITE:
-            check_write(thread, cell, me, time, site, address)
+            check_write(thread, cell, beside, me, time, site, address)
         else:
             check_atomic(thread, cell, me, time, site, address)
+        if beside != 0:
+            note_beside(thread, beside, access)
     elif access != READ:
         cell[CELL_SITES] |= INITIALIZED
 
@@ -233,9 +270,11 @@ def check_access(thread, site, address, size, access):
     block = words(thread[THREAD_BLOCK])
     offset = address - block[BLOCK_SHARED]
     uninitialized = UNINITIALIZED_SHARED
+    beside = 0
     if offset >= 0 and offset < block[BLOCK_SHARED_BYTES]:
         shift = sanitizer[SANITIZER_SHARED_SHIFT]
         shadow = block[BLOCK_SHADOW]
+        beside = block[BLOCK_BESIDE]
     else:
         found = find_region(sanitizer, address)
         if found == 0:
@@ -248,7 +287,8 @@ def check_access(thread, site, address, size, access):
     last = (offset + size - 1) >> shift
     for index in range(offset >> shift, last + 1):
         cell = words(shadow + index * CELL_BYTES)
-        check_cell(thread, cell, flags, site, address, access, uninitialized)
+        extra = beside + index * BESIDE_BYTES if beside != 0 else 0
+        check_cell(thread, cell, extra, flags, site, address, access, uninitialized)
 
 
 def read(thread, site, address, size):

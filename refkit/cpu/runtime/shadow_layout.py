@@ -20,7 +20,12 @@ SANITIZER_EXTENTS = 15  # address of the table of the arguments' extents
 SANITIZER_EXTENT_COUNT = 16
 SANITIZER_SHARED_EXTENTS = 17  # the same for shared arrays, from the start of a block's shared memory
 SANITIZER_SHARED_EXTENT_COUNT = 18
-SANITIZER_WORDS = 19
+SANITIZER_KNOWN_FROM = 19  # the last question whether an operation of the async proxy is known, and its answer
+SANITIZER_KNOWN_NODE = 20
+SANITIZER_KNOWN = 21
+SANITIZER_JOINS = 22  # address of the table of joined knowledge: what was known, what was learnt, both together
+SANITIZER_BESIDE_BYTES = 23  # size of what is kept beside one block's shared shadow
+SANITIZER_WORDS = 24
 
 WATCH_RACE = 1
 WATCH_MEMORY = 2
@@ -47,6 +52,19 @@ ONE_THREAD = 1
 ONE_WARP = 2
 ONE_BLOCK = 3
 WHOLE_GRID = 4
+ASYNC_OPERATION = (
+    5  # of the async proxy; the rank is that of the thread that started it, when: ASYNC_EPOCH and its node
+)
+ASYNC_SEVERAL = 6  # reads of the async proxy; when: ASYNC_EPOCH and a node that holds two others
+ASYNC_EPOCH = 0x1FFFFF << 40  # later than every epoch of a thread
+NODE_MASK = 0xFFFFFFFF
+
+# --- beside a cell of shared memory, where a kernel uses the async proxy or mbarriers --------------------------------
+BESIDE_WRITTEN = 0  # 1 + proxy fences of the writer before its ordinary write; 0: the async proxy wrote
+BESIDE_READER = 1  # the last thread that read, as `who`, and its time
+BESIDE_READ_WHEN = 2
+BESIDE_WORDS = 4
+BESIDE_BYTES = 32
 
 # --- region of global memory ----------------------------------------------------------------------------------------
 REGION_BASE = 0
@@ -65,7 +83,13 @@ EXTENT_WORDS = 2
 FENCED_KNOWLEDGE = 32  # the newest release that the thread had seen at its last fence: what its own releases pass on
 DEVICE_FENCES = 33  # fences up to the last one of device scope
 DEVICE_EPOCH = 34  # epoch at that fence
-CLOCK_WORDS = 40
+PROXY_FENCES = 35  # `fence.proxy.async` executed so far
+PROXY_FENCE_EPOCH = 36  # epoch and knowledge at the last of them
+PROXY_FENCE_KNOWS = 37
+MBARRIER_FENCES = 38  # fences so far after which the async proxy sees mbarriers
+PRODUCT_NODES = 40  # in the first thread of a warpgroup: nodes of its last PRODUCT_RING groups of products
+PRODUCT_RING = 16
+CLOCK_WORDS = 56
 
 # --- release: a fence and an atomic behind it -----------------------------------------------------------------------
 RELEASE_BLOCK = 0
@@ -82,6 +106,8 @@ RELEASE_DEVICE_FENCES = 41
 RELEASE_WORDS = 42
 RELEASE_CAPACITY = 1 << 14
 SYNC_CAPACITY = 1 << 12
+JOIN_CAPACITY = 1 << 10
+JOIN_WORDS = 4
 STACK_CAPACITY = 1 << 15
 
 # --- finding --------------------------------------------------------------------------------------------------------
@@ -102,6 +128,8 @@ READ = 0
 WRITE = 1
 ATOMIC = 2
 OPERATION = 3
+ASYNC_READ = 4
+ASYNC_WRITE = 5
 
 RACE_WRITE_WRITE = 1
 RACE_READ_WRITE = 2
@@ -118,3 +146,10 @@ NOT_IN_OWN_MASK = 12
 MASK_DISAGREES = 13
 READS_ABSENT_LANE = 14
 PAST_END = 15
+ASYNC_PROXY = 16
+ACCUMULATOR_IN_USE = 17
+REGISTERS_UNFENCED = 18
+NO_MBARRIER = 19
+TOO_MANY_ARRIVALS = 20
+MISALIGNED_ATOM = 21
+NO_TENSOR_MAP = 22

@@ -7,6 +7,7 @@ from .happens_before import join_knowledge
 from .layout import (
     AT_BARRIER,
     BLOCK_ALIVE,
+    BLOCK_BESIDE,
     BLOCK_FENCED,
     BLOCK_KNOWS,
     BLOCK_LINEAR,
@@ -53,6 +54,7 @@ from .shadow_layout import (
     REGION_SHADOW,
     REGION_SHIFT,
     REGION_WORDS,
+    SANITIZER_BESIDE_BYTES,
     SANITIZER_FLAGS,
     SANITIZER_REGION_COUNT,
     SANITIZER_REGIONS,
@@ -96,6 +98,8 @@ def clear_shared_shadow(block):
     """Shared memory of a fresh block: nobody has written it."""
     sanitizer = words(words(thread_at(block, 0)[THREAD_WORKER])[WORKER_SANITIZER])
     fill_bytes(block[BLOCK_SHADOW], 0, sanitizer[SANITIZER_SHARED_CELL_BYTES])
+    if block[BLOCK_BESIDE] != 0:
+        fill_bytes(block[BLOCK_BESIDE], 0, sanitizer[SANITIZER_BESIDE_BYTES])
     block[BLOCK_FENCED] = 0
     block[BLOCK_KNOWS] = 0
 

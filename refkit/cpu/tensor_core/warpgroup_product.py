@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from llvmlite import ir
 from numba import cuda
-from numba.cuda import types
+from numba.cuda import cgutils, types
 from numba.cuda.extending import intrinsic
 
-from ..runtime.layout import BLOCK_SHARED, BLOCK_SHARED_BYTES, THREAD_BLOCK
-from ..runtime.primitives import address_of, words
+from ..runtime.layout import BLOCK_SHARED, BLOCK_SHARED_BYTES, THREAD_BLOCK, THREAD_WORKER, WORKER_SANITIZER
+from ..runtime.primitives import address_of, words, words_type
 from .fragments import a_column, a_row
 from .fused_sum import N, _block_sum
 from .numbers import ENCODINGS, decoder, registers_of
@@ -23,6 +23,7 @@ from .shared_matrix import UNIT, start_of, unit_across_k, unit_along_k
 from .wgmma_instruction import M, WgmmaInstruction
 
 _WORD = ir.IntType(64)
+NOTE_OPERAND = "rk.wgmma.operand"
 
 
 def _reader(size: int) -> Callable[..., int]:
@@ -38,6 +39,18 @@ def _reader(size: int) -> Callable[..., int]:
         return types.int64(types.int64), generate
 
     return bits_at
+
+
+@intrinsic
+def note_operand(typingctx, leader, descriptor, count, across, size, of_a):
+    """Tells the sanitizers of an operand in shared memory: `warpgroup_watch.note_operand`, which all forms share."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, NOTE_OPERAND), arguments)
+        return context.get_dummy_value()
+
+    return types.void(words_type, *[types.int64] * 5), generate
 
 
 @cuda.jit(device=True)
@@ -120,6 +133,8 @@ def handler(instruction: WgmmaInstruction) -> Callable[..., None]:
     add_block = _block_sum(instruction.as_mma, summation)
     decode_c = decoder(ENCODINGS["f32"], ENCODINGS["f32"].least_exponent)
     convert = to_float_toward_zero(summation.result_bits)
+    a_across, b_across = int(instruction.a_across), int(instruction.b_across)
+    size, width = instruction.element_bytes, instruction.n
     a_size, b_size, c_size = M * k_size, N * k_size, M * N
 
     def serve(first, unused):
@@ -131,13 +146,18 @@ def handler(instruction: WgmmaInstruction) -> Callable[..., None]:
         sums, scales = cuda.local.array(N, types.float64), cuda.local.array(N, types.float64)
         alignments = cuda.local.array(N, types.int64)
         operands = registers_of(threads, 0)
+        watched = words(first[THREAD_WORKER])[WORKER_SANITIZER] != 0
         adds = operands[add_word] & 1
         if in_registers:
             read_a(threads, a, a_exponents)
         else:
+            if watched:
+                note_operand(first, operands[0], M, a_across, size, 1)
             read_a(block, start_of(block, operands[0]), operands[0], 0, a, a_exponents)
         b_descriptor = operands[b_word]
         b_start = start_of(block, b_descriptor)
+        if watched:
+            note_operand(first, b_descriptor, width, b_across, size, 0)
         for column in range(columns):
             read_b(block, b_start, b_descriptor, column * N, b, b_exponents)
             for m in range(M):

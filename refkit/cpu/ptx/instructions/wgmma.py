@@ -6,6 +6,8 @@ sanitizers: see `runtime/products.py`.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from llvmlite import ir
 from numba.cuda import types
 
@@ -16,7 +18,9 @@ from refkit.cpu.ptx.registry import register
 from refkit.cpu.runtime import products, warpgroups
 from refkit.cpu.runtime.build import Library
 from refkit.cpu.runtime.primitives import words_type
+from refkit.cpu.tensor_core import warpgroup_watch
 from refkit.cpu.tensor_core.library import wgmma_library
+from refkit.cpu.tensor_core.warpgroup_product import NOTE_OPERAND
 from refkit.cpu.tensor_core.wgmma_instruction import WgmmaInstruction, parse
 
 _i32, _i64 = types.int32, types.int64
@@ -27,7 +31,9 @@ GROUPS = Library(
         ("rk.wgmma.fence", products.fence, types.void, (words_type, _i32)),
         ("rk.wgmma.commit", products.commit_group, types.void, (words_type, _i32)),
         ("rk.wgmma.wait", products.wait_group, types.void, (words_type, _i32, _i32)),
+        (NOTE_OPERAND, warpgroup_watch.note_operand, types.void, (words_type, *[_i64] * 5)),
     ),
+    sources=tuple(sorted(Path(warpgroup_watch.__file__).parent.glob("*.py"))),
 )
 _SIGNS = {"1": 1, "-1": -1}
 
@@ -68,7 +74,7 @@ def _together(frame: Frame, form: WgmmaInstruction, values: list[ir.Value]) -> l
     """Waits for the warpgroup with a thread's operands in memory; returns the sums, which the handler has put there."""
     b = frame.b
     library, handler = wgmma_library(form)
-    frame.libraries.add(library)
+    frame.libraries |= {library, GROUPS}
     frame.needs_fiber = True
     with b.goto_entry_block():
         registers = b.alloca(ir.ArrayType(I64, len(values)))
