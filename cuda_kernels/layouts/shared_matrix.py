@@ -26,6 +26,7 @@ UNUSED = -2
 SWIZZLES = {0: 0, 128: 1, 64: 2, 32: 3}
 """The descriptor's field, by bytes of the swizzle (0: none)."""
 _FIELD_END = 1 << 18
+_Change = tuple[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -139,15 +140,15 @@ class SharedMatrix:
         Names complete "the device ...": another swizzle, the other major, leading and stride offsets exchanged, and
         two of these at once.
         """
-        exchanged = {"leading_bytes": self.stride_bytes, "stride_bytes": self.leading_bytes}
+        exchanged: dict[str, Any] = {"leading_bytes": self.stride_bytes, "stride_bytes": self.leading_bytes}
         other = "mn" if self.major == "k" else "k"
-        swizzles = [(_swizzle_name(size), {"swizzle_bytes": size}) for size in SWIZZLES if size != self.swizzle_bytes]
-        swaps = [("has leading and stride offsets exchanged", exchanged)]
-        majors = [(f"takes {'K' if other == 'k' else 'M or N'} as contiguous", {"major": other})]
-        unlike = [*swizzles, *swaps, *majors]
+        unlike = [size for size in SWIZZLES if size != self.swizzle_bytes]
+        swizzles: list[_Change] = [(_swizzle_name(size), {"swizzle_bytes": size}) for size in unlike]
+        swaps: list[_Change] = [("has leading and stride offsets exchanged", exchanged)]
+        majors: list[_Change] = [(f"takes {'K' if other == 'k' else 'M or N'} as contiguous", {"major": other})]
         pairs = [(f"{a} and {b}", {**x, **y}) for a, x in swizzles for b, y in (*swaps, *majors)]
         pairs += [(f"{a} and {b}", {**x, **y}) for a, x in swaps for b, y in majors]
-        for name, change in (*unlike, *pairs):
+        for name, change in (*swizzles, *swaps, *majors, *pairs):
             yield name, byte_offset_of_all(_Unchecked.of(self, change))
 
 

@@ -139,8 +139,15 @@ _WIDE = 128  # two atoms along N of the widest swizzle of 16-bit types
 
 def _transposed(kind: str, which: str, *letters: str) -> WgmmaLayout:
     """A form with M or N contiguous in some operands, with the 128-byte swizzle."""
-    majors = {f"{letter}_major": "mn" for letter in letters}
-    return wgmma_layout(kind, _WIDE, suffix=f".{which}.swizzle_128", register_a="register_a" in which, **majors)
+    a_major, b_major = ("mn" if letter in letters else "k" for letter in "ab")
+    return wgmma_layout(
+        kind,
+        _WIDE,
+        suffix=f".{which}.swizzle_128",
+        register_a="register_a" in which,
+        a_major=a_major,
+        b_major=b_major,
+    )
 
 
 WGMMA_LAYOUTS: tuple[WgmmaLayout, ...] = (

@@ -24,7 +24,7 @@ def print_result(result: ProbeResult) -> None:
     out = console()
     operands = " ".join(each.operand for each in result.operands)
     line = Text.assemble(
-        f"{result.backend:5}{result.name:{_NAME_WIDTH}}", (f"{result.status:8}", _STYLES[result.status]), operands
+        f"{result.backend:5}{result.name:{_NAME_WIDTH - 1}} ", (f"{result.status:8}", _STYLES[result.status]), operands
     )
     out.print(line, soft_wrap=True)
     if result.message:

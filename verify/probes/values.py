@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
-from refkit.cuda_kernels.layouts import MmaLayout, WgmmaLayout
+from refkit.cuda_kernels.layouts import Layout, MmaLayout, WgmmaLayout
 from refkit.verify.backends import Backend, LaunchFault, open_backend
 from refkit.verify.probes import operands, summation
 from refkit.verify.probes.dots import Dot, DotProducts
@@ -139,7 +139,7 @@ def differences(mine: Sequence[ValueFacts], theirs: Sequence[ValueFacts]) -> lis
     return lines
 
 
-def is_measurable(layout: Any) -> bool:
+def is_measurable(layout: Layout) -> TypeGuard[MmaLayout | WgmmaLayout]:
     """Whether there are value probes for what has this layout; of `wgmma`, of one form for each type and place of A."""
     if isinstance(layout, WgmmaLayout):
         return layout.name.endswith((f".{layout.kind}", ".register_a")) and layout.shape[1] <= _WIDEST

@@ -95,10 +95,10 @@ def wgmma_facts(products: WarpgroupProducts, claims: Claims) -> MmaFacts:
     a, b, d = claims["A"], claims["B"], claims["D"]
     by_a = Meetings(*_crossed(products, claims, _hot_places(a), True))
     y, x, z = _crossed(products, claims, _hot_places(b), False)
-    zeros = np.zeros((1, a.places)), np.zeros((1, b.places))
+    no_a, no_b = np.zeros((1, a.places)), np.zeros((1, b.places))
     number = 1.0 + np.arange(d.places)  # at most 16,384: exact
     picks = np.array([[0, UNKNOWN, 0, UNKNOWN, 0]])
-    shown = products.multiply(*zeros, number.reshape(1, *d.row_of.shape[:2]), picks).reshape(-1)
+    shown = products.multiply(no_a, no_b, number.reshape(1, *d.row_of.shape[:2]), picks).reshape(-1)
     (z_of_c,) = np.nonzero(np.isin(shown, number))
     return MmaFacts(by_a, Meetings(x, y, z), shown[z_of_c].astype(np.int64) - 1, z_of_c)
 
@@ -126,8 +126,8 @@ def _crossed(
     picks[:, mine] = np.stack([np.zeros(len(picks)), np.tile(hot, passes)], axis=1)
     picks[:, theirs] = np.stack([np.repeat(np.arange(passes), len(hot)), np.full(len(picks), UNKNOWN)], axis=1)
     zeros = np.zeros((1, one.places))
-    images = (zeros, numbers) if hot_is_a else (numbers, zeros)
-    d = products.multiply(*images, np.zeros((1, *claims["D"].row_of.shape[:2])), picks)
+    of_a, of_b = (zeros, numbers) if hot_is_a else (numbers, zeros)
+    d = products.multiply(of_a, of_b, np.zeros((1, *claims["D"].row_of.shape[:2])), picks)
     d = d.reshape(passes, len(hot), -1)
     x, z = np.nonzero(np.any(d != 0, axis=0))
     return hot[x], read_numbers(d[:, x, z], other.places), z
@@ -148,14 +148,15 @@ def random_product(products: WarpgroupProducts, claims: Claims, seed: int = 0) -
 def wgmma_products(products: WarpgroupProducts, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """A B + C of matrices (experiments, 64, k), (experiments, k, n) and (experiments, 64, n), as encodings of D."""
     claims = claims_of(products.layout)
-    images = []
-    for letter, matrices in (("A", a), ("B", b)):
-        filled = np.zeros((len(matrices), claims[letter].places))
-        filled[:, claims[letter].place_of().ravel()] = matrices.reshape(len(matrices), -1)
-        images.append(filled)
+
+    def filled(letter: str, matrices: np.ndarray) -> np.ndarray:
+        image = np.zeros((len(matrices), claims[letter].places))
+        image[:, claims[letter].place_of().ravel()] = matrices.reshape(len(matrices), -1)
+        return image
+
     fragment = products.layout.c
     own = np.arange(len(a))
     none = np.full(len(a), UNKNOWN)
     picks = np.stack([own, none, own, none, own], axis=1)
-    d = products.multiply(*images, spread(c, fragment)[..., 0], picks)
+    d = products.multiply(filled("A", a), filled("B", b), spread(c, fragment)[..., 0], picks)
     return gathered(d.view(np.uint32)[..., None], fragment)

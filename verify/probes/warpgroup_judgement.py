@@ -140,10 +140,9 @@ def _repaired(products: WarpgroupProducts, claims: Claims, found: Claims, wrong:
         settled = {**claims, name: found[name]}
         again = _found(wgmma_facts(products, settled), settled)
         if not any(_differs(again[each], settled[each]).any() for each in settled):
-            claimed = fragments.get(name)
-            in_registers = isinstance(claimed, Fragment)
-            exchange = in_registers and is_one_exchange(claimed, found[name].row_of, found[name].column_of)
-            blames.append((not exchange, not in_registers, Blame(name, found[name], "")))
+            claimed, held = fragments.get(name), found[name]
+            exchange = isinstance(claimed, Fragment) and is_one_exchange(claimed, held.row_of, held.column_of)
+            blames.append((not exchange, not isinstance(claimed, Fragment), Blame(name, held, "")))
     return min(blames, key=lambda each: each[:2])[2] if blames else None
 
 

@@ -43,10 +43,14 @@ def instruction(layout: WgmmaLayout) -> Any:
 def _instruction(name: str, transposable: bool, n: int, a_major: int, b_major: int) -> Any:
     intrinsic = getattr(ptx, name)
     if not transposable:
-        return cuda.jit(device=True)(lambda accumulator, a, b: intrinsic(accumulator, a, b, n, 1))
+        return cuda.jit(device=True, forceinline=True)(lambda accumulator, a, b: intrinsic(accumulator, a, b, n, 1))
     if name.endswith("_register_a"):
-        return cuda.jit(device=True)(lambda accumulator, a, b: intrinsic(accumulator, a, b, n, 1, b_major))
-    return cuda.jit(device=True)(lambda accumulator, a, b: intrinsic(accumulator, a, b, n, 1, a_major, b_major))
+        return cuda.jit(device=True, forceinline=True)(
+            lambda accumulator, a, b: intrinsic(accumulator, a, b, n, 1, b_major)
+        )
+    return cuda.jit(device=True, forceinline=True)(
+        lambda accumulator, a, b: intrinsic(accumulator, a, b, n, 1, a_major, b_major)
+    )
 
 
 @functools.cache
