@@ -13,7 +13,7 @@ from refkit.cpu.faults import SanitizerFault
 from refkit.cuda_kernels import gemm
 from refkit.verify.analysis import toolchain
 from refkit.verify.benchmarks import ladder_table
-from refkit.verify.benchmarks.ladder import RUNGS
+from refkit.verify.benchmarks.ladder import RUNGS, Rung
 from refkit.verify.benchmarks.ladder_table import ANALYSIS_HEADER, ROOT, RUN, TABLES, analysis_row, pages, shown
 
 PAGES = {page.name: page.read_text() for page in pages()}
@@ -120,3 +120,20 @@ def test_either_barrier_of_the_tiled_rung_is_missed(barrier, tmp_path):
             module.launch_tiled_gemm(gemm.fused(), x, x, c, 8)
     line = path.read_text().splitlines()[found.value.line - 1]
     assert "_tile[" in line
+
+
+@pytest.mark.cpu
+@pytest.mark.slow
+@pytest.mark.skipif(bool(toolchain.missing()), reason=toolchain.missing())
+def test_spills_that_are_named_are_those_of_the_compiler():
+    from refkit.verify.benchmarks import matmul_mma
+    from refkit.verify.benchmarks.ladder_analysis import analyze_rung
+
+    words = PAGES["tutorial_tensor_cores.md"].split("## What did not help")[1]
+    cp_async = Rung("matmul_mma_cp_async", "matmul_mma", "bf16", matmul_mma.TILES["bf16"])
+    spilled = [analyze_rung(cp_async).resources.spill_bytes]
+    for launcher in ("matmul_warp_tiled", "matmul_register_tiled"):
+        bounded = analyze_rung(Rung(launcher, "matmul")).resources.bounded
+        assert bounded.launch_bounds == (256, 2)
+        spilled.append(bounded.spill_bytes)
+    assert [f"{count:,}" for count in spilled] == re.findall(r"([\d,]+)\s+bytes(?!\s+and)", words)[:3]
