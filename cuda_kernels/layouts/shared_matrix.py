@@ -152,6 +152,16 @@ class SharedMatrix:
             yield name, byte_offset_of_all(_Unchecked.of(self, change))
 
 
+def offsets_by_descriptor(matrix: SharedMatrix, descriptor: int) -> tuple[str, np.ndarray]:
+    """What another descriptor makes of a matrix: its fields in words, and the bytes at which elements are sought."""
+    size = {field: size for size, field in SWIZZLES.items()}[descriptor >> 62]
+    start, leading, stride = ((descriptor >> shift & 0x3FFF) << 4 for shift in (0, 16, 32))
+    change = {"swizzle_bytes": size, "leading_bytes": leading, "stride_bytes": stride, "start_bytes": start}
+    words = f"{f'{size}-byte swizzle' if size else 'no swizzle'}, leading {leading}, stride {stride}"
+    words += f", {start} bytes on" if start else ""
+    return words, byte_offset_of_all(_Unchecked.of(matrix, change))
+
+
 def _swizzle_name(size: int) -> str:
     return f"uses the {size}-byte swizzle" if size else "uses no swizzle"
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from refkit.cuda_kernels.layouts import Fragment, SharedMatrix, WgmmaLayout
-from refkit.cuda_kernels.layouts.shared_matrix import BANK_BYTES, UNUSED
+from refkit.cuda_kernels.layouts.shared_matrix import BANK_BYTES, UNUSED, offsets_by_descriptor
 from refkit.verify.probes.judgement import Found, OperandVerdict
 from refkit.verify.probes.naming import describe, is_one_exchange
 from refkit.verify.probes.one_hot import UNKNOWN, MmaFacts
@@ -95,10 +95,11 @@ def _explained(products: WarpgroupProducts, claims: Claims) -> Blame | None:
     layout = products.layout
     a, b, d = random_product(products, claims)
     places = {name: held.place_of() for name, held in claims.items()}
-    for letter, operand in (("A", layout.a), ("B", layout.b)):
+    for letter, operand, descriptor in (("A", layout.a, layout.a_descriptor), ("B", layout.b, layout.b_descriptor)):
         if not isinstance(operand, SharedMatrix):
             continue
-        for cause, offsets in operand.variants():
+        told, sought_so = offsets_by_descriptor(operand, descriptor)
+        for cause, offsets in (*operand.variants(), (f"does as its descriptor says ({told})", sought_so)):
             sought = offsets // operand.element_bytes
             if sought.max() >= claims[letter].places:
                 continue
@@ -111,7 +112,8 @@ def _explained(products: WarpgroupProducts, claims: Claims) -> Blame | None:
 def _says(operand: SharedMatrix) -> str:
     swizzle = f"the {operand.swizzle_bytes}-byte swizzle" if operand.swizzle_bytes else "no swizzle"
     axis = "K" if operand.major == "k" else "M" if operand.operand == "A" else "N"
-    return f"says {swizzle}, {axis} contiguous, leading {operand.leading_bytes}, stride {operand.stride_bytes}"
+    text = f"says {swizzle}, {axis} contiguous, leading {operand.leading_bytes}, stride {operand.stride_bytes}"
+    return text + (f", {operand.start_bytes} bytes on" if operand.start_bytes else "")
 
 
 def _held_at(like: Held, places: np.ndarray) -> Held:

@@ -91,6 +91,23 @@ def test_leading_and_stride_exchanged_are_named(layout, operand, letter):
     assert found.to_text() == exchanged.to_text()
 
 
+def test_a_descriptor_that_is_wrong_in_several_fields():
+    """Lines of 64 bytes, and the whole descriptor of lines of 128."""
+    result = run(NARROW, b_descriptor=K_MAJOR.b_descriptor)
+    assert list(failed(result)) == ["B"]
+    assert "as its descriptor says (128-byte swizzle, leading 16, stride 1024), the layout" in failed(result)["B"]
+
+
+def test_memory_that_is_read_in_no_known_way(monkeypatch):
+    """Where no explanation holds, the operand that was found whole is blamed, and its first byte named."""
+    monkeypatch.setattr("refkit.verify.probes.warpgroup_judgement._explained", lambda products, claims: None)
+    result = run(PLAIN, a_descriptor=PLAIN.a_descriptor + 0x10)
+    assert list(failed(result)) == ["A"]
+    assert failed(result)["A"].startswith(
+        "1152 of 4096 places differ: byte 0 holds nothing, the layout data says (0, 0)"
+    )
+
+
 def test_offsets_that_make_elements_overlap_are_named_all_the_same():
     matrix = replace(PLAIN.b, leading_bytes=128, stride_bytes=256)
     layout = replace(PLAIN, b=matrix, b_descriptor=-1)
@@ -114,7 +131,8 @@ def test_a_step_that_is_forgotten_is_found():
     result = run(layout, a_descriptor=K_MAJOR.a_descriptor)
     assert list(failed(result)) == ["A"]
     assert failed(result)["A"].startswith(
-        "2048 of 4096 places differ: byte 0 holds (0, 0), the layout data says nothing"
+        "the device does as its descriptor says (128-byte swizzle, leading 16, stride 1024), the layout data says "
+        "the 128-byte swizzle, K contiguous, leading 16, stride 1024, 96 bytes on: byte 0 holds (0, 0), the layout data"
     )
 
 
