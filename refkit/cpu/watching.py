@@ -82,6 +82,7 @@ class Watch:
         self._releases = np.zeros(shadow.RELEASE_CAPACITY * shadow.RELEASE_WORDS, np.int64)
         self._sync = np.zeros(shadow.SYNC_CAPACITY * 2, np.int64)
         self._stack = np.zeros(shadow.STACK_CAPACITY, np.int64)
+        self._answers = np.zeros(shadow.JOIN_CAPACITY * shadow.JOIN_WORDS, np.int64)
         self._joins = np.zeros(shadow.JOIN_CAPACITY * shadow.JOIN_WORDS, np.int64)
         self._beside: np.ndarray | None = None
         self._regions, self._shadows = self._make_regions()
@@ -135,6 +136,7 @@ class Watch:
         block[shadow.SANITIZER_RELEASES] = self._releases.ctypes.data
         block[shadow.SANITIZER_SYNC] = self._sync.ctypes.data
         block[shadow.SANITIZER_STACK] = self._stack.ctypes.data
+        block[shadow.SANITIZER_ANSWERS] = self._answers.ctypes.data
         block[shadow.SANITIZER_JOINS] = self._joins.ctypes.data
         self._shared_bytes = shared_bytes
         spans = [self._shared_span(array) for array in self.kernel.shared_arrays]

@@ -30,6 +30,8 @@ from .shadow_layout import (
     DEVICE_EPOCH,
     DEVICE_FENCES,
     FENCED_KNOWLEDGE,
+    JOIN_CAPACITY,
+    JOIN_WORDS,
     NOBODY,
     NODE_MASK,
     ONE_BLOCK,
@@ -48,10 +50,8 @@ from .shadow_layout import (
     RELEASE_PARENT,
     RELEASE_RANK,
     RELEASE_WORDS,
+    SANITIZER_ANSWERS,
     SANITIZER_GAVE_UP,
-    SANITIZER_KNOWN,
-    SANITIZER_KNOWN_FROM,
-    SANITIZER_KNOWN_NODE,
     SANITIZER_QUERY,
     SANITIZER_RELEASE_COUNT,
     SANITIZER_RELEASES,
@@ -139,13 +139,13 @@ def knows_node(thread, node):
     start = thread[THREAD_KNOWS]
     if start == 0:
         return False
-    if sanitizer[SANITIZER_KNOWN_FROM] == start and sanitizer[SANITIZER_KNOWN_NODE] == node:
-        return sanitizer[SANITIZER_KNOWN] != 0
-    known = knows(thread, ASYNC_OPERATION, node)
-    sanitizer[SANITIZER_KNOWN_FROM] = start
-    sanitizer[SANITIZER_KNOWN_NODE] = node
-    sanitizer[SANITIZER_KNOWN] = 1 if known else 0
-    return known
+    position = (start * 31 + node * 40503) & (JOIN_CAPACITY - 1)
+    answer = words(sanitizer[SANITIZER_ANSWERS] + position * (8 * JOIN_WORDS))
+    if answer[0] != start or answer[1] != node:
+        answer[2] = 1 if knows(thread, ASYNC_OPERATION, node) else 0
+        answer[0] = start
+        answer[1] = node
+    return answer[2] != 0
 
 
 @cuda.jit(device=True)

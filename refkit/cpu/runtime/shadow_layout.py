@@ -20,12 +20,10 @@ SANITIZER_EXTENTS = 15  # address of the table of the arguments' extents
 SANITIZER_EXTENT_COUNT = 16
 SANITIZER_SHARED_EXTENTS = 17  # the same for shared arrays, from the start of a block's shared memory
 SANITIZER_SHARED_EXTENT_COUNT = 18
-SANITIZER_KNOWN_FROM = 19  # the last question whether an operation of the async proxy is known, and its answer
-SANITIZER_KNOWN_NODE = 20
-SANITIZER_KNOWN = 21
-SANITIZER_JOINS = 22  # address of the table of joined knowledge: what was known, what was learnt, both together
-SANITIZER_BESIDE_BYTES = 23  # size of what is kept beside one block's shared shadow
-SANITIZER_WORDS = 24
+SANITIZER_ANSWERS = 19  # address of a table: what a thread knew, an operation of the async proxy, whether it knew that
+SANITIZER_JOINS = 20  # address of the table of joined knowledge: what was known, what was learnt, both together
+SANITIZER_BESIDE_BYTES = 21  # size of what is kept beside one block's shared shadow
+SANITIZER_WORDS = 22
 
 WATCH_RACE = 1
 WATCH_MEMORY = 2
@@ -104,11 +102,11 @@ RELEASE_CLOCKS = 8  # 32 clocks of the thread's warp
 RELEASE_DEVICE_EPOCH = 40  # as RELEASE_EPOCH and RELEASE_FENCES, for readers in other blocks
 RELEASE_DEVICE_FENCES = 41
 RELEASE_WORDS = 42
-RELEASE_CAPACITY = 1 << 14
+RELEASE_CAPACITY = 1 << 16
 SYNC_CAPACITY = 1 << 12
-JOIN_CAPACITY = 1 << 10
+JOIN_CAPACITY = 1 << 10  # rows of the tables of joins and of answers; a pair has one place in each
 JOIN_WORDS = 4
-STACK_CAPACITY = 1 << 15
+STACK_CAPACITY = 1 << 17
 
 # --- finding --------------------------------------------------------------------------------------------------------
 FINDING_PROBLEM = 0
