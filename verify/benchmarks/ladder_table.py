@@ -148,9 +148,13 @@ def main() -> None:
     parser.add_argument("--analysis", action="store_true", help="make those of the analysis as well")
     arguments = parser.parse_args()
     wanted = [name for name in TABLES if arguments.analysis or not name.startswith("analysis")]
-    made = {name: TABLES[name]() for name in wanted}
-    for name, table in made.items():
-        print(f"{name}\n\n{table}")
+    made = {}
+    for name in wanted:
+        try:
+            made[name] = TABLES[name]()
+            print(f"{name}\n\n{made[name]}")
+        except FileNotFoundError as error:
+            print(f"{name}: left as it is, there is no {error.filename}\n")
     if arguments.write:
         for page in pages():
             page.write_text(rewritten(page.read_text(), made))

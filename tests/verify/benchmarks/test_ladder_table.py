@@ -67,6 +67,18 @@ def test_write_changes_the_pages_and_nothing_is_measured(monkeypatch, tmp_path, 
     assert "| 1 |" in capsys.readouterr().out
 
 
+def test_a_measurement_that_is_not_there_leaves_its_table(monkeypatch, tmp_path, capsys):
+    path = tmp_path / "tutorial.md"
+    path.write_text(PAGE)
+    monkeypatch.setattr(ladder_table, "RUN", tmp_path)
+    monkeypatch.setattr(ladder_table, "pages", lambda: [path])
+    monkeypatch.setattr(ladder_table, "TABLES", {"first": lambda: speeds((), ladder_table.measured("ladder.json"))})
+    monkeypatch.setattr("sys.argv", ["ladder_table", "--write"])
+    ladder_table.main()
+    assert path.read_text() == PAGE
+    assert f"first: left as it is, there is no {tmp_path / 'ladder.json'}" in capsys.readouterr().out
+
+
 @pytest.mark.skipif(not toolchain.missing(), reason="NVIDIA's compilers are installed")
 def test_the_analysis_says_what_is_missing():
     with pytest.raises(RuntimeError, match="registers and occupancy need"):
