@@ -192,15 +192,14 @@ def byte_offset(matrix: SharedMatrix | _Unchecked, across: np.ndarray, along_k: 
     leading, stride = matrix.leading_bytes, matrix.stride_bytes
     if matrix.major == "k":
         lines, inner = across, along_k * size
-        next_atom, next_lines = (0 if width > 1 else leading), stride
+        # A swizzled line holds all of K that one product takes: it goes on in the same line.
+        next_atom, next_lines = (width * UNIT_BYTES if width > 1 else leading), stride
     else:
         lines, inner = along_k, across * size
         next_atom, next_lines = (leading, stride) if width > 1 else (stride, leading)
     unit, rest = inner // UNIT_BYTES, inner % UNIT_BYTES
-    # Where K is contiguous a swizzled line holds all of K that one product takes, and goes on in the same line.
-    in_line = unit if matrix.major == "k" and width > 1 else unit % width
     address = matrix.start_bytes + lines // LINES * next_lines + lines % LINES * (width * UNIT_BYTES)
-    address = address + unit // width * next_atom + in_line * UNIT_BYTES + rest
+    address = address + unit // width * next_atom + unit % width * UNIT_BYTES + rest
     # The key is that of the address itself: bits 7 to 9 are the line where 1,024 bytes are eight lines.
     return address ^ ((address >> 7 & (width - 1)) << 4)
 

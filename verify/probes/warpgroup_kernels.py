@@ -28,8 +28,11 @@ def words_of(values: np.ndarray, kind: str) -> np.ndarray:
 
 
 def memory_bytes(n: int) -> tuple[int, int]:
-    """Bytes of shared memory for A and for B: as much as any of the layouts takes."""
-    return 64 * 128, max(64, n) * 128
+    """Bytes of shared memory for A and for B: as much as any layout takes, or its offsets exchanged.
+
+    What lies outside cannot be seen, and a GPU may end the whole run for it.
+    """
+    return 64 * 128, (64 if n <= 64 else 256) * 128
 
 
 def instruction(layout: WgmmaLayout) -> Any:

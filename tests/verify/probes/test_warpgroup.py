@@ -7,7 +7,7 @@ from numba import cuda, uint64
 from numba.cuda import config
 
 from refkit.cuda_kernels import ptx
-from refkit.cuda_kernels.layouts import LAYOUTS, shared_matrix, wgmma_layout
+from refkit.cuda_kernels.layouts import LAYOUTS, WGMMA_LAYOUTS, SharedMatrix, shared_matrix, wgmma_layout
 from refkit.verify.probes import Probe, warpgroup_kernels
 from refkit.verify.probes.session import find_probes
 from refkit.verify.probes.values import is_measurable, measure
@@ -210,3 +210,12 @@ def test_one_form_of_each_type_is_measured():
         *(f"wgmma.m64n64{each}" for each in ("k16.f16", "k16.bf16", "k8.tf32", "k32.e4m3", "k32.e5m2")),
         *(f"wgmma.m64n8{each}.register_a" for each in ("k16.f16", "k16.bf16", "k8.tf32", "k32.e4m3")),
     ]
+
+
+@pytest.mark.parametrize("layout", WGMMA_LAYOUTS, ids=lambda layout: layout.name)
+def test_exchanged_offsets_stay_inside_of_the_memory_that_is_filled(layout):
+    """Otherwise a device that takes them so would read what the probe does not see."""
+    for operand, size in zip((layout.a, layout.b), warpgroup_kernels.memory_bytes(layout.shape[1])):
+        if isinstance(operand, SharedMatrix):
+            exchanged = dict(operand.variants())["has leading and stride offsets exchanged"]
+            assert max(exchanged.max(), operand.offsets.max()) < size
