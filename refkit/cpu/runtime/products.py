@@ -1,10 +1,10 @@
 """Groups of `wgmma` products: what is under way, from their issue to the wait that ends them.
 
 A product is computed as it is issued, since its sums are the registers that the instruction returns. So what the
-program may not do meanwhile shows to the sanitizers only: operands in shared memory are read by an operation of the async
-proxy that ends at the wait, and each element of an accumulator in a local array carries a tag in that array's shadow: the
-group that it belongs to, or the `wgmma.fence` that came before its last ordinary write. Changes of A's registers before
-the wait are not seen: a program names values, not registers.
+program may not do meanwhile shows to the sanitizers only: operands in shared memory are read by an operation of the
+async proxy that ends at the wait, and each element of an accumulator in a local array carries a tag in that array's
+shadow: the group that it belongs to, or the `wgmma.fence` that came before its last ordinary write. Changes of A's
+registers before the wait are not seen: a program names values, not registers.
 """
 
 from numba import cuda

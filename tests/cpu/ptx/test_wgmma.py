@@ -1,7 +1,8 @@
 """`wgmma` on the executor: every layout of its operands, and its arithmetic against the oracle, bit for bit.
 
 The layouts are stated here once more, as the place of each element in a byte image (PTX ISA 9.1, "Asynchronous
-Warpgroup Level Matrix Shared Memory Layout"), so that neither the executor's nor the kernels' statement is its own test.
+Warpgroup Level Matrix Shared Memory Layout"), so that neither the executor's nor the kernels' statement is its own
+test.
 """
 
 from __future__ import annotations

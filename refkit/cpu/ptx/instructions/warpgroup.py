@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from llvmlite import ir
 from numba.cuda import types
 
-from refkit.cpu.device_library.build import I1, I32, I64, VOID, constant
+from refkit.cpu.device_library.build import I1, I32, I64, POINTER, VOID, constant
 from refkit.cpu.ptx.frame import Frame
 from refkit.cpu.ptx.parse import Instruction, UnknownInstruction
 from refkit.cpu.ptx.registry import register
@@ -12,8 +13,15 @@ from refkit.cpu.runtime import warpgroups
 from refkit.cpu.runtime.build import Library
 from refkit.cpu.runtime.primitives import words_type
 
-_i32 = types.int32
-LIBRARY = Library("setmaxnreg", (("rk.setmaxnreg", warpgroups.set_registers, types.void, (words_type, _i32, _i32)),))
+_i32, _i64 = types.int32, types.int64
+NOTHING = "rk.warpgroup.nothing"
+LIBRARY = Library(
+    "warpgroup operations",
+    (
+        ("rk.warpgroup", warpgroups.together, types.void, (words_type, _i32, _i64, _i64)),
+        (NOTHING, warpgroups.nothing, types.void, (words_type, words_type)),
+    ),
+)
 
 
 @register(r"setmaxnreg\.(inc|dec)\.sync\.aligned\.u32")
@@ -22,7 +30,9 @@ def _set_registers(frame: Frame, instruction: Instruction) -> None:
     if frame.predicate is not None:
         raise UnknownInstruction(instruction.text, "a predicate on an instruction of the whole warpgroup")
     frame.needs_fiber = True
-    frame.device_call("rk.setmaxnreg", VOID, frame.site, frame.read(instruction.operands[0], I32), library=LIBRARY)
+    function = ir.Function(frame.b.module, ir.FunctionType(VOID, [POINTER, POINTER]), NOTHING)
+    handler = frame.b.ptrtoint(function, I64)
+    frame.device_call("rk.warpgroup", VOID, frame.site, handler, constant(I64, 0), library=LIBRARY)
 
 
 @register(r"elect\.sync")
@@ -37,6 +47,6 @@ def _elect(frame: Frame, instruction: Instruction) -> None:
     ballot_mode = constant(I32, 3)
     packed = frame.device_call("rk.vote", I64, frame.site, frame.read(mask, I32), ballot_mode, constant(I32, 1))
     ballot = b.trunc(packed, I32)
-    elected = b.call(b.module.declare_intrinsic("llvm.cttz", [I32]), [ballot, constant(I1, 0)])
+    elected = b.cttz(ballot, constant(I1, 0))
     frame.write(lane_target, elected)
     frame.write(predicate, b.icmp_unsigned("==", elected, frame.device_call("rk.lane", I32)))

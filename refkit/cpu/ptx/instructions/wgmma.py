@@ -13,9 +13,10 @@ from numba.cuda import types
 
 from refkit.cpu.device_library.build import F32, I1, I32, I64, POINTER, VOID, constant
 from refkit.cpu.ptx.frame import Frame, reinterpret
+from refkit.cpu.ptx.instructions.warpgroup import LIBRARY as WARPGROUPS
 from refkit.cpu.ptx.parse import Instruction, UnknownInstruction, split
 from refkit.cpu.ptx.registry import register
-from refkit.cpu.runtime import products, warpgroups
+from refkit.cpu.runtime import products
 from refkit.cpu.runtime.build import Library
 from refkit.cpu.runtime.primitives import words_type
 from refkit.cpu.tensor_core import warpgroup_watch
@@ -24,7 +25,6 @@ from refkit.cpu.tensor_core.warpgroup_product import NOTE_OPERAND
 from refkit.cpu.tensor_core.wgmma_instruction import WgmmaInstruction, parse
 
 _i32, _i64 = types.int32, types.int64
-WARPGROUPS = Library("warpgroups", (("rk.warpgroup", warpgroups.together, types.void, (words_type, _i32, _i64, _i64)),))
 GROUPS = Library(
     "wgmma groups",
     (
