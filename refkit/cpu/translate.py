@@ -65,6 +65,7 @@ class Translation:
     entry_types: tuple[str, ...] = ()
     sites: list[tuple[str, int]] = field(default_factory=list)  # site -> (file, line)
     shared_bytes: int = 0
+    dynamic_alignment: int = 16  # of dynamic shared memory, which begins behind all static arrays
     shared_cell: int = 4  # bytes of the smallest element of shared memory, at most 4
     shared_arrays: list[SharedArray] = field(default_factory=list)
     uses: set[str] = field(default_factory=set)  # device operations that appear
@@ -101,6 +102,7 @@ def translate(modules: tuple[str, ...], entry: str, file: str, *, watched: bool 
         else:
             linked.link_in(module)
     assert linked is not None
+    result.shared_bytes = -(-result.shared_bytes // result.dynamic_alignment) * result.dynamic_alignment
     canonical = str(linked)
     result.quoted_entry = entry if re.fullmatch(r"[-\w$.]+", entry) else f'"{entry}"'
     result.entry_types = _parameter_types(canonical, entry)
@@ -230,6 +232,7 @@ def _shared_memory(text: str, lines: Lines, result: Translation) -> str:
         shapes[match["name"]] = size, _element_bytes(match["type"])
         if match["external"] or size == 0:
             offsets[match["name"]] = "dynamic"
+            result.dynamic_alignment = max(result.dynamic_alignment, int(match["align"] or 16))
         else:
             alignment = max(16, int(match["align"] or 16))
             start = -(-result.shared_bytes // alignment) * alignment
