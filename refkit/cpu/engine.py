@@ -80,14 +80,15 @@ def machine_code(module: llvm.ModuleRef, *, level: int = 3) -> bytes:
     return target_machine(level).emit_object(module)
 
 
-def load(object_file: bytes) -> LoadedModule:
-    """Loads an object file into the process."""
+def load(*object_files: bytes) -> LoadedModule:
+    """Loads object files into the process; each finds its names in the others, then in the process."""
     _initialised()
     # MCJIT takes ownership of its target machine, so each engine gets one of its own
     machine = llvm.Target.from_default_triple().create_target_machine(
         opt=3, jit=True, cpu=llvm.get_host_cpu_name(), features=_features(), codemodel="jitdefault"
     )
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(host_header()), machine)
-    engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
+    for object_file in object_files:
+        engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
     engine.finalize_object()
     return LoadedModule(engine)

@@ -18,6 +18,7 @@ from .runtime import build
 
 _DECLARED = re.compile(r'^declare [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
 _DEFINED = re.compile(r'^define [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
+_INLINES = 3  # the level of optimisation from which what a kernel calls is compiled into it
 _STACK_MARGIN = 80 * 1024  # colours (workers.py), the guard page, and calls
 _LLVM_TYPE = {"void": "void", "int32": "i32", "int64": "i64", "int64*": "ptr"}
 
@@ -62,13 +63,14 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False, optimise: int =
     build.scheduler_address("rk_switch")  # the kernel links against it
     if reference_counts.COUNTER in linked:
         allocations.link_counter()
-    libraries = [build.device_bitcode(), *([build.watch_bitcode()] if lowered.watched else [])]
-    libraries += [build.trace_bitcode()] if lowered.traced else []
-    needed = {library for meaning in lowered.translation.meanings.values() for library in meaning.libraries}
-    libraries += [build.library_bitcode(library) for library in sorted(needed, key=lambda library: library.name)]
+    called = _libraries(lowered)
+    # Code that is called stays apart where compiling is to be quick: it is the larger part of many a kernel.
+    apart = [_apart(library) for library in called] if optimise < _INLINES else []
+    libraries = [build.device_bitcode(), *(called if not apart else ())]
     name = cache.key("kernel", str(optimise), _without_serial_numbers(linked), *libraries, engine.identity())
-    object_file, stack_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, lowered.recursive, optimise))
-    code = engine.load(object_file)
+    object_file, local_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, optimise))
+    local_bytes += sum(local for _, local in apart)
+    code = engine.load(object_file, *(library for library, _ in apart))
     return CompiledKernel(
         name=lowered.name,
         file=lowered.file,
@@ -79,7 +81,7 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False, optimise: int =
         spins=lowered.spins,
         grid_barrier=lowered.grid_barrier,
         shared_bytes=lowered.translation.shared_bytes,
-        stack_bytes=stack_bytes,
+        stack_bytes=max(_stack_bytes(local_bytes), recursion.STACK_BYTES if lowered.recursive else 0),
         sites=tuple(lowered.translation.sites),
         instructions=lowered.translation.instructions,
         watched=lowered.watched,
@@ -88,6 +90,26 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False, optimise: int =
         shared_arrays=tuple(lowered.translation.shared_arrays),
         code=code,
     )
+
+
+def _libraries(lowered: LoweredKernel) -> list[bytes]:
+    """Bitcode of what a kernel calls beside the device operations."""
+    watching = [build.watch_bitcode()] if lowered.watched else []
+    tracing = [build.trace_bitcode()] if lowered.traced else []
+    needed = {library for meaning in lowered.translation.meanings.values() for library in meaning.libraries}
+    in_order = sorted(needed, key=lambda library: library.name)
+    return [*watching, *tracing, *(build.library_bitcode(library) for library in in_order)]
+
+
+@functools.lru_cache(maxsize=256)
+def _apart(library: bytes) -> tuple[bytes, int]:
+    """The object file of a library's bitcode, and the bytes of local arrays in it."""
+
+    def make() -> tuple[bytes, int]:
+        module = llvm.parse_bitcode(library)
+        return engine.machine_code(module), _local_bytes(str(module))
+
+    return cache.fetch(cache.key("apart", library, engine.identity()), make)
 
 
 def _without_serial_numbers(text: str) -> str:
@@ -121,8 +143,8 @@ def _linked_text(lowered: LoweredKernel, fibers: bool) -> str:
     return engine.retarget(_without_duplicates("\n".join(parts)))
 
 
-def _machine_code(linked: str, libraries: list[bytes], recursive: bool, level: int) -> tuple[bytes, int]:
-    """The object file of a kernel's linked text, and how much stack a thread needs."""
+def _machine_code(linked: str, libraries: list[bytes], level: int) -> tuple[bytes, int]:
+    """The object file of a kernel's linked text, and the bytes of local arrays in it."""
     module = llvm.parse_assembly(linked)
     for library in libraries:
         module.link_in(llvm.parse_bitcode(library))
@@ -131,8 +153,7 @@ def _machine_code(linked: str, libraries: list[bytes], recursive: bool, level: i
             function.linkage = "internal"
     module.verify()
     engine.optimise(module, level=level)
-    stack_bytes = max(_stack_bytes(str(module)), recursion.STACK_BYTES if recursive else 0)
-    return engine.machine_code(module, level=level), stack_bytes
+    return engine.machine_code(module, level=level), _local_bytes(str(module))
 
 
 @functools.cache
@@ -166,16 +187,20 @@ def _without_duplicates(text: str) -> str:
     return "\n".join(out)
 
 
-def _stack_bytes(optimised: str) -> int:
-    """A fiber's stack: what the optimised code keeps in local arrays, and a margin for calls; a power of two."""
-    total = sum(
+def _local_bytes(optimised: str) -> int:
+    """What optimised code keeps in local arrays."""
+    return sum(
         translate.size_of(match.group(1)) * int(match.group(2) or 1)
         for match in re.finditer(
             r"= alloca ((?:\[[^\n]*?\]|\{[^\n]*?\}|\w+))(?:, i\d+ (\d+))?(?:, align \d+)?$", optimised, re.MULTILINE
         )
     )
+
+
+def _stack_bytes(local_bytes: int) -> int:
+    """A fiber's stack: local arrays, and a margin for calls; a power of two."""
     size = 128 * 1024
-    while size < total + _STACK_MARGIN:
+    while size < local_bytes + _STACK_MARGIN:
         size *= 2
     return size
 
