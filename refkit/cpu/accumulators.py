@@ -35,7 +35,7 @@ class Accumulators:
             return
         names = {match["name"] for match in products.values()}
         parts = (_PART.match(line) for line in body)
-        self._results = {match["name"] for match in parts if match and match["product"] in names}
+        self._results = {match["name"] for match in parts if match is not None and match["product"] in names}
         loads = (_LOADED.match(line) for line in body)
         self._loads = {match["name"]: match["pointer"] for match in loads if match}
         wanted = {value for match in products.values() for value in _FLOAT.findall(match["arguments"])}
@@ -48,12 +48,12 @@ class Accumulators:
     def feeds_products_only(self, line: str) -> bool:
         """Whether a line loads what nothing but products takes."""
         match = _LOADED.match(line)
-        return bool(match) and match["name"] in self._only_operands
+        return match is not None and match["name"] in self._only_operands
 
     def stores_result(self, line: str) -> bool:
         """Whether a line stores what a product has given."""
         match = _STORED.match(line)
-        return bool(match) and match["value"] in self._results
+        return match is not None and match["value"] in self._results
 
     def operands(self, line: str) -> tuple[list[str], str, int]:
         """The pointers from which a product's accumulator was loaded, whether it adds to it (an i32), and its site."""
@@ -63,4 +63,4 @@ class Accumulators:
         flag = _FLAG.findall(match["arguments"])[-1]
         values = _FLOAT.findall(match["arguments"])
         pointers = [self._loads[value] for value in values if value in self._only_operands]
-        return pointers, flag, int(_SITE.search(match["arguments"])[1])
+        return pointers, flag, int(_SITE.findall(match["arguments"])[0])

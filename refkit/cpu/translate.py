@@ -102,7 +102,8 @@ def translate(modules: tuple[str, ...], entry: str, file: str, *, watched: bool 
         else:
             linked.link_in(module)
     assert linked is not None
-    result.shared_bytes = -(-result.shared_bytes // result.dynamic_alignment) * result.dynamic_alignment
+    if result.dynamic_alignment > 16:
+        result.shared_bytes = -(-result.shared_bytes // result.dynamic_alignment) * result.dynamic_alignment
     canonical = str(linked)
     result.quoted_entry = entry if re.fullmatch(r"[-\w$.]+", entry) else f'"{entry}"'
     result.entry_types = _parameter_types(canonical, entry)

@@ -227,3 +227,18 @@ def test_kernels_written_for_hopper_need_no_call_under_emulation():
         y = cuda.to_device(np.zeros(1, np.int32))
         kernel[1, 128](y)
         assert y.copy_to_host()[0] == 1
+
+
+def test_dynamic_shared_memory_begins_where_its_alignment_wants():
+    @cuda.jit
+    def kernel(y):
+        barriers = cuda.shared.array(3, uint64)
+        tiles = cuda.shared.array(0, uint8, alignment=1024)
+        barriers[0], tiles[0] = 1, 1
+        y[0] = ptx.shared_address(tiles, 0) % uint64(1024)
+        y[1] = ptx.shared_address(tiles, 0) - ptx.shared_address(barriers, 0)
+
+    with emulate():
+        y = cuda.device_array(2, np.uint64)
+        kernel[1, 1, 0, 4096](y)
+        assert list(y.copy_to_host()) == [0, 1024]
