@@ -94,10 +94,13 @@ class Library:
 def _linked(functions: tuple[tuple[str, Any, Any, tuple[Any, ...]], ...], thread_argument: bool) -> llvm.ModuleRef:
     """One optimised module that holds the named functions; everything else in it is internal."""
     module = llvm.parse_assembly("")
+    linked: set[str] = set()  # a device function comes again with each function that calls it
     for name, function, return_type, argument_types in functions:
         arguments = (words_type, *argument_types) if thread_argument else argument_types
         for text in frontend.device_function_ir(function, return_type(*arguments), name):
-            module.link_in(llvm.parse_assembly(engine.retarget(text)))
+            if text not in linked:
+                linked.add(text)
+                module.link_in(llvm.parse_assembly(engine.retarget(text)))
     names = {name for name, *_ in functions}
     for function in module.functions:
         if not function.is_declaration and function.name not in names:
