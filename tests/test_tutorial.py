@@ -14,7 +14,7 @@ from refkit.cuda_kernels import gemm
 from refkit.verify.analysis import toolchain
 from refkit.verify.benchmarks import ladder_table
 from refkit.verify.benchmarks.ladder import RUNGS, Rung
-from refkit.verify.benchmarks.ladder_table import ANALYSIS_HEADER, ROOT, RUN, TABLES, analysis_row, pages, shown
+from refkit.verify.benchmarks.ladder_table import ANALYSIS_HEADER, ROOT, TABLES, analysis_row, pages, shown
 
 PAGES = {page.name: page.read_text() for page in pages()}
 TEXT = "\n".join(PAGES.values())
@@ -54,9 +54,6 @@ def test_every_table_has_its_place():
 
 @pytest.mark.parametrize("name", [name for name in TABLES if name.startswith("speeds")])
 def test_speeds_are_those_of_the_measurement(name):
-    file = "wgmma.json" if name == "speeds of wgmma" else "ladder.json"
-    if not (RUN / file).exists():
-        pytest.skip(f"{file} of the run on the GPU is not in the gallery")
     assert shown(TEXT)[name] == TABLES[name]()
 
 
@@ -129,7 +126,7 @@ def test_spills_that_are_named_are_those_of_the_compiler():
     from refkit.verify.benchmarks import matmul_mma
     from refkit.verify.benchmarks.ladder_analysis import analyze_rung
 
-    words = PAGES["tutorial_tensor_cores.md"].split("## What did not help")[1]
+    words = PAGES["tutorial_tensor_cores.md"].split("And two things")[1]
     cp_async = Rung("matmul_mma_cp_async", "matmul_mma", "bf16", matmul_mma.TILES["bf16"])
     spilled = [analyze_rung(cp_async).resources.spill_bytes]
     for launcher in ("matmul_warp_tiled", "matmul_register_tiled"):
@@ -137,3 +134,35 @@ def test_spills_that_are_named_are_those_of_the_compiler():
         assert bounded.launch_bounds == (256, 2)
         spilled.append(bounded.spill_bytes)
     assert [f"{count:,}" for count in spilled] == re.findall(r"([\d,]+)\s+bytes(?!\s+and)", words)[:3]
+
+
+def test_what_is_said_of_the_numbers_holds():
+    """The comparisons of both pages' sections "What the numbers say"."""
+    rows = {row["name"].removeprefix("matmul_"): row for row in ladder_table.measured("ladder.json")}
+    rate = {name: row["rate"] for name, row in rows.items()}
+    of_cublas = {name: row["ratio"] for name, row in rows.items()}
+    assert rate["vectorized fp32 NN"] > rate["warp_tiled fp32 NN"] > rate["double_buffered fp32 NN"]
+    assert rate["vectorized fp32 NN"] > 4 * rate["register_tiled fp32 NN"]
+    for name in ("tiled", "register_tiled"):
+        assert 0.2 < rate[f"{name} fp32 NN"] / float(written_row(name, "fp32")[4]) < 0.3
+    assert 1.15 < rate["double_buffered bf16 NN"] / rate["double_buffered fp32 NN"] < 1.25
+    assert 28 < 1 / of_cublas["double_buffered bf16 NN"] < 35
+    assert 0.5 < of_cublas["vectorized fp32 NN"] < 0.6
+    assert rate["mma_ldmatrix bf16 NN"] > 3 * rate["mma_cp_async bf16 NN"]
+    assert rate["mma_cp_async bf16 NN"] > rate["mma_lane_major bf16 NN"]
+    assert of_cublas["mma_ldmatrix bf16 NN"] < 0.6
+
+
+def test_what_is_said_of_wgmma_holds():
+    def shares(kind, size, cases):
+        names = [f"matmul_wgmma {kind} {case}" for case in cases]
+        rows = ladder_table.measured("wgmma.json")
+        return [row["ratio"] for row in rows if row["name"] in names and row["shape"].startswith(size)]
+
+    every = ("NN", "NT", "TN", "TT")
+    assert {f"{share:.2f}" for share in shares("bf16", "4096", every)} == {"0.88"}
+    assert all(0.915 <= share < 0.94 for share in shares("bf16", "8192", every))
+    assert all(0.64 < share < 0.66 for share in shares("tf32", "4096", ("NN", "NT", "TT")))
+    assert all(0.78 <= share <= 0.805 for share in shares("tf32", "8192", ("NN", "NT", "TT")))
+    assert min(shares("tf32", "4096", ("TN",)) + shares("tf32", "8192", ("TN",))) > 0.9
+    assert [f"{share:.2f}" for size in ("4096", "8192") for share in shares("e4m3", size, ("NT",))] == ["0.78", "0.83"]
