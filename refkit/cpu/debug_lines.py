@@ -1,5 +1,6 @@
 """Where a device instruction stands in the user's file, read from the debug metadata of IR text."""
 
+import functools
 import os
 import re
 
@@ -9,7 +10,11 @@ class Lines:
 
     def __init__(self, text: str, default_file: str) -> None:
         self.default = default_file
-        self._nodes = dict(re.findall(r"^(![0-9]+) = (?:distinct )?(![^\n]*)$", text, re.MULTILINE))
+        self._text = text
+
+    @functools.cached_property
+    def _nodes(self) -> dict[str, str]:
+        return dict(re.findall(r"\n(![0-9]+) = (?:distinct )?(![^\n]*)", self._text))
 
     def location(self, instruction: str) -> tuple[str, int]:
         """(file, line) of an instruction's text; line 0 where it carries none."""

@@ -43,7 +43,7 @@ def host_header() -> str:
 
 def retarget(text: str) -> str:
     """IR text with its triple and data layout replaced by the host's."""
-    return host_header() + re.sub(r"^target (triple|datalayout) = .*$", "", text, flags=re.MULTILINE)
+    return host_header() + re.sub(r"\ntarget (?:triple|datalayout) = [^\n]*", "", "\n" + text)
 
 
 def optimise(module: llvm.ModuleRef, *, level: int = 3) -> None:

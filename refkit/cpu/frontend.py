@@ -8,6 +8,7 @@ import functools
 import gc
 import hashlib
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -202,13 +203,26 @@ def kernel_ir(
         library._entry_name = result.fndesc.llvm_func_name
         compiler.kernel_fixup(kernel, True)
         nvvm.set_launch_bounds(kernel, None)
-        modules = tuple(llvm_replace(text) for text in library.llvm_strs)
+        # A device function that several others call is listed as often, and one that was compiled stays as it is.
+        called = [module for module in dict.fromkeys(library.modules) if module is not library._module]
+        modules = llvm_replace(str(library._module)), *map(_text_of_device_function, called)
     return KernelIR(
         modules=modules,
         entry=result.fndesc.llvm_func_name,
         argument_types=tuple(arguments),
         foreign=tuple(sorted(_foreign(item) for item in library._linking_files if _foreign(item))),
     )
+
+
+_device_functions: weakref.WeakKeyDictionary[ir.Module, str] = weakref.WeakKeyDictionary()
+
+
+def _text_of_device_function(module: ir.Module) -> str:
+    """The text of a module, which kernels that call its function share."""
+    text = _device_functions.get(module)
+    if text is None:
+        text = _device_functions[module] = llvm_replace(str(module))
+    return text
 
 
 def device_function_ir(function: Callable[..., Any], signature: Any, name: str) -> tuple[str, ...]:
