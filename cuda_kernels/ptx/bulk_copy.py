@@ -4,7 +4,7 @@ One thread starts a copy; the hardware carries it out. Loads end by adding their
 closed into groups and waited for by the thread that started them. The async proxy does not see ordinary writes to
 shared memory until `fence_proxy_async`, executed by the writers before the barrier after which the copy (or `wgmma`)
 is started. A tensor map is encoded on the host (`tensor_maps.py`) and lies in 128 aligned bytes of global memory.
-Needs compute capability 9.0.
+Needs compute capability 9.0. numba-cuda 0.30 hands no cluster size to a launch, so there is no multicast here.
 """
 
 from __future__ import annotations
