@@ -5,11 +5,12 @@ written under a name of its own and moved into place, so that runs side by side 
 """
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,45 @@ def fetch(name: str, make: Callable[[], Any]) -> Any:
         _write(path, value)
         _trim(base)
     return value
+
+
+def fetch_once(name: str, make: Callable[[], Any]) -> Any:
+    """`fetch` of an entry that is worth waiting for: while another process makes it, this one does not."""
+    if holds(name):
+        return fetch(name, make)
+    with only_here(name):
+        return fetch(name, make)
+
+
+def holds(name: str) -> bool:
+    """Whether there is an entry."""
+    base = directory()
+    return base is not None and (base / name[:2] / name).exists()
+
+
+@contextlib.contextmanager
+def only_here(name: str, *, wait: bool = True) -> Iterator[bool]:
+    """Inside, this thread alone makes an entry, of all processes; gives whether it is so, False only without `wait`.
+
+    The lock ends with its process, however that ends. Where files cannot be locked everyone is alone.
+    """
+    base = directory()
+    handle = None
+    try:
+        alone = True
+        try:
+            if base is not None:
+                (base / "locks").mkdir(exist_ok=True)
+                handle = os.open(base / "locks" / name, os.O_CREAT | os.O_RDWR, 0o666)
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            alone = False
+        except OSError:
+            pass
+        yield alone
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def _read(path: Path) -> Any:

@@ -60,7 +60,6 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False, optimise: int =
     except UnknownDeviceFunction as unknown:
         message = str(unknown)
         raise Unsupported(message, kernel=lowered.name, file=lowered.file, line=lowered.line) from None
-    build.scheduler_address("rk_switch")  # the kernel links against it
     if reference_counts.COUNTER in linked:
         allocations.link_counter()
     called = _libraries(lowered)
@@ -70,6 +69,7 @@ def generate(lowered: LoweredKernel, *, scheduled: bool = False, optimise: int =
     name = cache.key("kernel", str(optimise), _without_serial_numbers(linked), *libraries, engine.identity())
     object_file, local_bytes = cache.fetch(name, lambda: _machine_code(linked, libraries, optimise))
     local_bytes += sum(local for _, local in apart)
+    build.scheduler_address("rk_switch")  # the kernel links against it; last, since another process may be building it
     code = engine.load(object_file, *(library for library, _ in apart))
     return CompiledKernel(
         name=lowered.name,

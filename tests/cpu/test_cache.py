@@ -181,3 +181,52 @@ def test_processes_side_by_side(folder, tmp_path):
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) for _ in range(3)]
     assert [process.communicate(timeout=120)[0] for process in processes] == ["done\n"] * 3
     assert all(len(path.name) == 64 for path in entries(folder))
+
+
+def test_two_processes_make_an_entry_once(folder, tmp_path):
+    code = f"""
+        import pathlib, time
+        from refkit.cpu import cache
+        def make():
+            pathlib.Path({str(tmp_path)!r}, str(time.monotonic_ns())).touch()
+            time.sleep(0.5)
+            return b"made"
+        assert cache.fetch_once(cache.key("slow"), make) == b"made"
+    """
+    processes = [subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)]) for _ in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert len([path for path in tmp_path.iterdir() if path.is_file()]) == 1
+    assert cache.holds(cache.key("slow"))
+    assert not cache.holds(cache.key("never"))
+
+
+def test_only_one_is_alone_and_a_lock_is_given_up(folder):
+    with cache.only_here("a") as first, cache.only_here("a", wait=False) as second, cache.only_here("b") as other:
+        assert (first, second, other) == (True, False, True)
+    with cache.only_here("a", wait=False) as again:
+        assert again
+
+
+def test_without_a_folder_nobody_waits(monkeypatch):
+    monkeypatch.setattr(cache, "directory", lambda: None)
+    make, calls = counted(b"1")
+    with cache.only_here("a") as first, cache.only_here("a", wait=False) as second:
+        assert (first, second) == (True, True)
+    assert cache.fetch_once("a", make) == b"1"
+    assert len(calls) == 1
+
+
+def test_whoever_cannot_build_the_scheduler_builds_something_else_meanwhile(folder, monkeypatch):
+    built = []
+    monkeypatch.setattr(build, "library_bitcode", lambda library: built.append(library.name))
+    monkeypatch.setattr(build, "_scheduler_code", lambda: built.append("scheduler") or pytest.fail("built twice"))
+    code = build.engine.machine_code(
+        build.llvm.parse_assembly(build.engine.retarget("define void @rk_switch() { ret void }"))
+    )
+    name = cache.key("scheduler", build._source_key())
+    monkeypatch.setattr(cache, "holds", lambda entry: entry == name and len(built) >= 2)
+    monkeypatch.setattr(cache, "fetch_once", lambda entry, make: code)
+    monkeypatch.setattr(build.llvm, "add_symbol", lambda *symbol: None)
+    with cache.only_here(name):
+        build._scheduler.__wrapped__()
+    assert built == [library.name for library in build._common_libraries()][:2]

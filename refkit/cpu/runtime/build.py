@@ -1,6 +1,7 @@
 """Compiles the runtime: the device-side operations, linked into each kernel, and the scheduler, one per process."""
 
 import functools
+import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -120,28 +121,39 @@ def _source_key() -> str:
 def device_bitcode() -> bytes:
     """Bitcode of the operations that a kernel calls, to be linked into each kernel."""
     name = cache.key("device", _source_key())
-    return cache.fetch(name, lambda: _linked(DEVICE_FUNCTIONS, thread_argument=True).as_bitcode())
+    return cache.fetch_once(name, lambda: _linked(DEVICE_FUNCTIONS, thread_argument=True).as_bitcode())
 
 
 @functools.cache
 def watch_bitcode() -> bytes:
     """Bitcode of the sanitizers' checks, to be linked into each kernel that they watch."""
     name = cache.key("watch", _source_key())
-    return cache.fetch(name, lambda: _linked(WATCH_FUNCTIONS, thread_argument=True).as_bitcode())
+    return cache.fetch_once(name, lambda: _linked(WATCH_FUNCTIONS, thread_argument=True).as_bitcode())
 
 
 @functools.cache
 def trace_bitcode() -> bytes:
     """Bitcode of the memory model's recording, to be linked into each kernel that is traced."""
     name = cache.key("trace", _source_key())
-    return cache.fetch(name, lambda: _linked(TRACE_FUNCTIONS, thread_argument=True).as_bitcode())
+    return cache.fetch_once(name, lambda: _linked(TRACE_FUNCTIONS, thread_argument=True).as_bitcode())
 
 
 @functools.cache
 def library_bitcode(library: Library) -> bytes:
     """Bitcode of a library, to be linked into each kernel that calls it."""
     name = cache.key("library", library.name, _source_key(), *(path.read_bytes() for path in library.sources))
-    return cache.fetch(name, lambda: _linked(library.functions, thread_argument=False).as_bitcode())
+    return cache.fetch_once(name, lambda: _linked(library.functions, thread_argument=False).as_bitcode())
+
+
+def _common_libraries() -> list[Library]:
+    """The libraries of whole families of instructions, small ones first."""
+    from ..ptx import instructions  # which imports this module
+
+    modules = [importlib.import_module(f"{instructions.__name__}.{name}") for name in _FAMILIES]
+    return [value for module in modules for value in vars(module).values() if isinstance(value, Library)]
+
+
+_FAMILIES = ("barriers", "wgmma", "mbarrier", "copies", "bulk_copy")
 
 
 def _scheduler_code() -> bytes:
@@ -153,7 +165,16 @@ def _scheduler_code() -> bytes:
 
 @functools.cache
 def _scheduler() -> engine.LoadedModule:
-    loaded = engine.load(cache.fetch(cache.key("scheduler", _source_key()), _scheduler_code))
+    name = cache.key("scheduler", _source_key())
+    with cache.only_here(name, wait=False) as here:
+        code = cache.fetch(name, _scheduler_code) if here else None
+    if code is None:
+        for library in _common_libraries():  # rather than wait for the process that builds the scheduler
+            if cache.holds(name):
+                break
+            library_bitcode(library)
+        code = cache.fetch_once(name, _scheduler_code)
+    loaded = engine.load(code)
     llvm.add_symbol("rk_switch", loaded.address("rk_switch"))
     return loaded
 
