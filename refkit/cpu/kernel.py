@@ -15,6 +15,7 @@ from .faults import Unsupported
 from .lowering import LoweredKernel, lower
 from .memory_model.instrumentation import AccessSite
 from .runtime import build
+from .signatures import serving
 
 _DECLARED = re.compile(r'^declare [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
 _DEFINED = re.compile(r'^define [^@\n]*@("(?:[^"\\]|\\.)*"|[-\w$.]+)\(', re.MULTILINE)
@@ -212,6 +213,7 @@ class KernelCache:
         self._lock = threading.Lock()
         self._lowered: dict[Any, LoweredKernel] = {}
         self._compiled: dict[Any, CompiledKernel] = {}
+        self._signatures: dict[Any, list[tuple[Any, ...]]] = {}
 
     def get(
         self,
@@ -225,17 +227,42 @@ class KernelCache:
         traced: bool = False,
         optimise: int = 3,
     ) -> CompiledKernel:
-        """The compiled kernel, compiled on first use."""
-        key = (function, argument_types, fastmath, debug, watched, traced)
+        """The compiled kernel, compiled on first use.
+
+        Below the highest level of `optimise` it may be one for any strides where an argument is contiguous.
+        """
+        options = {"fastmath": fastmath, "debug": debug, "watched": watched, "traced": traced}
         with self._lock:
-            kernel = self._compiled.get((key, scheduled, optimise))
-            if kernel is None:
-                if key not in self._lowered:
-                    self._lowered[key] = lower(
-                        function, argument_types, fastmath=fastmath, debug=debug, watched=watched, traced=traced
-                    )
-                kernel = generate(self._lowered[key], scheduled=scheduled, optimise=optimise)
-                self._compiled[key, scheduled, optimise] = kernel
-                if kernel.fibers:
-                    self._compiled[key, True, optimise] = kernel
+            if optimise >= _INLINES:
+                return self._made(function, argument_types, options, scheduled, optimise)
+            known = self._signatures.setdefault((function, *options.values()), [])
+            signature = serving(argument_types, known)
+            try:
+                kernel = self._made(function, signature, options, scheduled, optimise)
+            except Exception:
+                if signature == argument_types:
+                    raise
+                signature = argument_types  # what is done to a contiguous array may not be done to any
+                kernel = self._made(function, signature, options, scheduled, optimise)
+            if signature not in known:
+                known.append(signature)
+        return kernel
+
+    def _made(
+        self,
+        function: Callable[..., None],
+        argument_types: tuple[Any, ...],
+        options: dict[str, bool],
+        scheduled: bool,
+        optimise: int,
+    ) -> CompiledKernel:
+        key = (function, argument_types, *options.values())
+        kernel = self._compiled.get((key, scheduled, optimise))
+        if kernel is None:
+            if key not in self._lowered:
+                self._lowered[key] = lower(function, argument_types, **options)
+            kernel = generate(self._lowered[key], scheduled=scheduled, optimise=optimise)
+            self._compiled[key, scheduled, optimise] = kernel
+            if kernel.fibers:
+                self._compiled[key, True, optimise] = kernel
         return kernel

@@ -24,6 +24,7 @@ class Settings:
         every power of two of the block's and of the thread's number, and some between. None runs all of them.
     preempt: with a schedule, threads also give way before memory accesses, at random, once in so many; 0 never.
     optimise: how hard LLVM works on a kernel, 1 to 3: 1 compiles in half the time, 3 runs up to a few times faster.
+        Below 3 a kernel that is compiled for arrays of any strides serves contiguous ones, too.
     tracer: what `refkit.cpu.trace` collects launches in; None where nothing is traced.
     """
 

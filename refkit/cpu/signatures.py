@@ -40,6 +40,26 @@ def select_signature(kernel: str, declared: Sequence[Signature], actual: Signatu
     return min(fitting, key=lambda signature: sum(map(_loss, actual, signature)))
 
 
+def serving(wanted: Signature, known: Sequence[Signature]) -> Signature:
+    """The signature to compile or to use for arguments of the wanted types, where few are to be compiled.
+
+    The wanted one if it is known; else a known one that differs in taking arrays of any strides; else the wanted one
+    with arrays of any strides in place of those in Fortran order, which Numba treats alike.
+    """
+    if wanted in known:
+        return wanted
+    for signature in known:
+        if all(kind in (actual, _of_any_strides(actual)) for kind, actual in zip(signature, wanted)):
+            return signature
+    return tuple(
+        _of_any_strides(kind) if isinstance(kind, types.Array) and kind.layout == "F" else kind for kind in wanted
+    )
+
+
+def _of_any_strides(kind: Any) -> Any:
+    return kind.copy(layout="A") if isinstance(kind, types.Array) else kind
+
+
 def fits(actual: Any, declared: Any) -> bool:
     """Whether an argument of the actual type can be passed where the signature declares another."""
     if actual == declared:

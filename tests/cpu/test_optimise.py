@@ -6,6 +6,7 @@ from numba import cuda, float32
 from numba.cuda import types
 
 from refkit.cpu import SanitizerFault, emulate, kernel
+from refkit.cpu.signatures import serving
 from refkit.cuda_kernels.ptx import mma_m16n8k16_f16
 
 pytestmark = pytest.mark.cpu
@@ -71,3 +72,57 @@ def test_stacks_hold_the_local_arrays_of_libraries_that_stay_apart(monkeypatch):
     with emulate():
         lowered = kernel.lower(racing_products.py_func, (words, words, numbers))
         assert kernel.generate(lowered, optimise=1).stack_bytes > 1 << 20 > kernel.generate(lowered).stack_bytes
+
+
+C, F, A = (types.Array(types.float32, 2, layout) for layout in "CFA")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "known", "used"),
+    [
+        ((C, C), [], (C, C)),
+        ((C, F), [], (C, A)),
+        ((C, F), [(C, F)], (C, F)),
+        ((C, A), [(A, A)], (A, A)),
+        ((C, C), [(A, C), (C, C)], (C, C)),
+        ((A, C), [(C, C), (C, A)], (A, C)),
+        ((C, types.int32), [(A, types.int64)], (C, types.int32)),
+    ],
+)
+def test_a_signature_of_any_strides_serves_contiguous_arrays(wanted, known, used):
+    assert serving(wanted, known) == used
+
+
+def test_few_signatures_are_compiled_and_all_give_the_same(monkeypatch):
+    compiled = []
+    lower = kernel.lower
+    monkeypatch.setattr(
+        kernel, "lower", lambda f, kinds, **o: compiled.append("".join(k.layout for k in kinds)) or lower(f, kinds, **o)
+    )
+
+    @cuda.jit
+    def copied(x, y):
+        i, j = cuda.grid(2)
+        if i < x.shape[0] and j < x.shape[1]:
+            y[i, j] = x[i, j]
+
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    with emulate(optimise=1):
+        for x in (values, np.asfortranarray(values), values.repeat(2, axis=1)[:, ::2], values):
+            y = cuda.device_array((3, 4), np.float32)
+            copied[(1, 1), (4, 4)](cuda.to_device(x), y)
+            assert np.array_equal(y.copy_to_host(), values)
+    assert compiled == ["CC", "AC"]
+
+
+@cuda.jit
+def flattened(x, y):
+    y[cuda.threadIdx.x] = x.T.reshape(4)[cuda.threadIdx.x]
+
+
+def test_what_only_fortran_order_allows_is_compiled_for_it():
+    x = np.asfortranarray([[1, 2], [3, 4]], np.float32)
+    with emulate(optimise=1):
+        y = cuda.to_device(np.zeros(4, np.float32))
+        flattened[1, 4](cuda.to_device(x), y)
+        assert y.copy_to_host().tolist() == [1, 3, 2, 4]
