@@ -207,5 +207,6 @@ def test_shipped_specs_are_found_by_listing_the_folder():
     found = shipped()
     assert len(found) >= len(modules)
     assert {spec.source.rpartition(":")[0].rpartition("/")[2].removesuffix(".py") for spec in found.values()} == modules
-    assert {spec.operator for spec in found.values()} == modules
+    rungs_of_matmul = {"matmul_mma", "matmul_wgmma"}  # one operator, whose kernels stand in three files
+    assert {spec.operator for spec in found.values()} == modules - rungs_of_matmul
     assert all(name == spec.name for name, spec in found.items())
