@@ -13,10 +13,12 @@ from unittest import mock
 
 from llvmlite import ir
 from numba.cuda import lowering, target, types
+from numba.cuda.core import base as core_base
 from numba.cuda.core import compiler_machinery, postproc, targetconfig
 from numba.cuda.core import errors as cuda_errors
-from numba.cuda.core.base import BaseContext as TargetContext
+from numba.cuda.core import ir as numba_ir
 from numba.cuda.debuginfo import CUDADIBuilder
+from numba.cuda.misc import firstlinefinder
 from numba.cuda.typing.context import BaseContext as TypingContext
 
 
@@ -88,6 +90,53 @@ def _hash_of_flags(self: Any) -> int:
 def _hash_of_names(names: tuple[str, ...]) -> int:
     return hash(tuple(sorted(names)))
 
+
+# -- what is asked of the same function or statement again and again ----------------------------------------------
+
+
+def _variables(statement: Any, value: Any) -> list[Any]:
+    """`Inst._rec_list_vars`, the variables in a value of Numba's IR, the frequent kinds first."""
+    found: list[Any] = []
+    _collect(value, found)
+    return found
+
+
+_LEAVES = frozenset({str, int, float, bool, type(None), numba_ir.Loc, type(_variables), type(abs)})
+
+
+def _collect(value: Any, found: list[Any]) -> None:
+    kind = type(value)
+    if kind is numba_ir.Var:
+        found.append(value)
+    elif kind is dict:
+        for member in value.values():
+            _collect(member, found)
+    elif kind in _LEAVES:
+        return
+    elif isinstance(value, numba_ir.var_types):
+        found.append(value)
+    elif isinstance(value, numba_ir.inst_types):
+        found.extend(value.list_vars())
+    elif isinstance(value, (list, tuple)):
+        for member in value:
+            _collect(member, found)
+    elif isinstance(value, dict):
+        for member in value.values():
+            _collect(member, found)
+
+
+_by_code: dict[Any, int | None] = {}
+
+
+def _line_of_definition(function: Any) -> int | None:
+    """`get_func_def_lineno`, which parses the source of a function, once for all that a factory makes of it."""
+    code = function.__code__
+    if code not in _by_code:
+        _by_code[code] = firstlinefinder.get_func_def_lineno(function)
+    return _by_code[code]
+
+
+_takes_location = functools.lru_cache(maxsize=4096)(core_base._has_loc)
 
 # -- passes -------------------------------------------------------------------------------------------------------
 
@@ -163,15 +212,17 @@ def _refresh(original: Callable[..., None]) -> Callable[..., None]:
 
 
 _declarations: dict[int, int] = {}
+_registries: dict[int, tuple[int, list[Any]]] = {}
 
 
 def _count_of_declarations(context: Any) -> int:
     """Entries in the registries that a context reads, which only grow."""
-    return sum(
-        len(getattr(registry, name))
-        for registry, loader in context._registries.items()
-        for name in loader.registry_items
-    )
+    known = context._registries
+    count, lists = _registries.get(id(known), (-1, []))
+    if count != len(known):
+        lists = [getattr(registry, name) for registry, loader in known.items() for name in loader.registry_items]
+        _registries[id(known)] = len(known), lists
+    return sum(map(len, lists))
 
 
 _remembered: dict[Any, dict[Any, Any]] = {}
@@ -187,13 +238,16 @@ def lean(flavour: Any = None) -> Iterator[None]:
         *((ir.Type, name, size) for name, size in _SIZES.items()),
         (target.CUDATargetContext, "DIBuilder", LineRecords),
         (lowering.CUDALower, "storevar", lowering.Lower.storevar),
+        (lowering, "get_func_def_lineno", _line_of_definition),
+        (core_base, "_has_loc", _takes_location),
+        (numba_ir.Inst, "_rec_list_vars", _variables),
         (targetconfig.TargetConfig, "__eq__", _same_flags),
         (targetconfig.TargetConfig, "__hash__", _hash_of_flags),
         (compiler_machinery.PassManager, "_runPass", _run_pass),
         (postproc.PostProcessor, "run", _post_process(postproc.PostProcessor.run)),
         (TypingContext, "_resolve_user_function_type", _remembering(resolve, known)),
         (TypingContext, "refresh", _refresh(TypingContext.refresh)),
-        (TargetContext, "refresh", _refresh(TargetContext.refresh)),
+        (core_base.BaseContext, "refresh", _refresh(core_base.BaseContext.refresh)),
     ]
     with ExitStack() as stack:
         for owner, name, value in patches:
