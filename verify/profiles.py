@@ -14,7 +14,7 @@ class Profile:
     `variants` bounds the combinations of configuration, strides and absent arguments that the kernel is compiled for
     beyond those of the fixed cases (see `economy`), `schedules` is the number of orders of threads tried per case of
     `determinism`, `budget` what one random case may cost, `shrink_seconds` the most time spent on making a failing
-    case small.
+    case small. `few_signatures` asks the backend to compile a kernel once for all layouts (see `backends.Backend`).
     """
 
     name: str
@@ -24,6 +24,7 @@ class Profile:
     budget: Budget
     shrink_seconds: float
     sanitize: bool = True
+    few_signatures: bool = False
 
     def share(self, part: float) -> int:
         """The number of cases that a check with this `part` of the whole gets; at least one."""
@@ -36,7 +37,14 @@ class Profile:
 
 PROFILES = {
     "quick": Profile(
-        "quick", cases=34, variants=1, schedules=2, budget=Budget(2**14, 2**17), shrink_seconds=10.0, sanitize=False
+        "quick",
+        cases=34,
+        variants=1,
+        schedules=2,
+        budget=Budget(2**14, 2**17),
+        shrink_seconds=10.0,
+        sanitize=False,
+        few_signatures=True,
     ),
     "standard": Profile("standard", cases=150, variants=8, schedules=3, budget=Budget(), shrink_seconds=20.0),
     "deep": Profile("deep", cases=1500, variants=100, schedules=8, budget=Budget(2**20, 2**25), shrink_seconds=60.0),

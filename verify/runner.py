@@ -66,14 +66,23 @@ def verify_spec(
     in the record.
     """
     options = options or Options()
-    backend = backend or open_backend(options.backend, workers=options.workers, timeout=options.timeout)
+    backend = backend or _backend(options)
     with backend.active():
         return _KernelRun(spec, options, on_event, backend).record()
 
 
+def _backend(options: Options) -> Backend:
+    return open_backend(
+        options.backend,
+        workers=options.workers,
+        timeout=options.timeout,
+        few_signatures=options.profile.few_signatures,
+    )
+
+
 def verify_target(task: Task, options: Options, on_event: Listener) -> KernelDone:
     """Find the spec that `task` names, verify it, and say whether this process can go on launching."""
-    backend = open_backend(options.backend, workers=options.workers, timeout=options.timeout)
+    backend = _backend(options)
     with backend.active():
         spec = find_spec(task.target, task.name)
         run = _KernelRun(replace(spec, name=task.name), options, on_event, backend)

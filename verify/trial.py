@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,25 @@ def run_trial(
 ) -> Trial:
     """Launch once and report; `slabs` are those of `place_inputs`. A launch fault is part of the report, not raised."""
     slabs = {**slabs, **poisoned_outputs(spec, case, inputs, poison)}
-    any_strides = any(layout not in PACKED for layout in case.layouts.values())
+    strided = any(layout not in PACKED for layout in case.layouts.values())
+    launch = partial(_launched, spec, case, inputs, slabs, backend, schedule)
+    trial = launch(any_strides=strided or backend.few_signatures)
+    if not strided and backend.few_signatures and trial.fault is not None and trial.fault.kind == "compile":
+        backend.few_signatures = False  # what the kernel does to a contiguous array may not be done to any
+        trial = launch(any_strides=False)
+    return replace(trial, poison=poison)
+
+
+def _launched(
+    spec: KernelSpec,
+    case: Case,
+    inputs: Inputs,
+    slabs: Mapping[str, Slab],
+    backend: Backend,
+    schedule: int | None,
+    *,
+    any_strides: bool,
+) -> Trial:
     try:
         handles = {
             name: backend.upload(slab, any_strides=any_strides and _may_have_strides(spec, name))
@@ -135,7 +154,7 @@ def run_trial(
         images = {name: backend.download(handle) for name, handle in handles.items()}
     except LaunchFault as fault:
         return Trial(fault=fault)
-    return replace(_looked_at(spec, slabs, images), poison=poison)
+    return _looked_at(spec, slabs, images)
 
 
 def _may_have_strides(spec: KernelSpec, name: str) -> bool:

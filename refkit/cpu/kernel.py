@@ -229,8 +229,10 @@ class KernelCache:
     ) -> CompiledKernel:
         """The compiled kernel, compiled on first use.
 
-        Below the highest level of `optimise` it may be one for any strides where an argument is contiguous.
+        Below the highest level of `optimise`, one kernel serves several purposes so that few are compiled: it may be
+        one for any strides where an argument is contiguous, and its threads can always be scheduled.
         """
+        scheduled = scheduled or optimise < _INLINES
         options = {"fastmath": fastmath, "debug": debug, "watched": watched, "traced": traced}
         with self._lock:
             if optimise >= _INLINES:

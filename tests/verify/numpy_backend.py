@@ -16,6 +16,7 @@ class NumpyBackend:
     """Memory is host memory; a launcher writes into NumPy views. `order` is the schedule of the running launch."""
 
     name = "numpy"
+    few_signatures = False
     schedules = True
 
     def __init__(self) -> None:

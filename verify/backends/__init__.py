@@ -65,9 +65,14 @@ class Unavailable(Exception):
 
 
 class Backend(Protocol):
-    """What `run_trial` needs of a backend."""
+    """What `run_trial` needs of a backend.
+
+    `few_signatures` asks that arrays which may have strides always be uploaded as such: a kernel is then compiled once
+    for all their layouts. `run_trial` gives it up where a kernel does not compile so.
+    """
 
     name: str
+    few_signatures: bool
 
     def active(self) -> AbstractContextManager[Any]:
         """A context inside which targets are imported and launches run on this backend."""
@@ -99,10 +104,13 @@ class Backend(Protocol):
         ...
 
 
-def open_backend(name: str, *, workers: int | None = None, timeout: float | None = None) -> Backend:
+def open_backend(
+    name: str, *, workers: int | None = None, timeout: float | None = None, few_signatures: bool = False
+) -> Backend:
     """The backend `cpu` or `cuda`, or with `auto` the GPU where there is one; `Unavailable` where it cannot run here.
 
-    `workers` is the number of cores that one launch may use on the CPU, `timeout` the seconds that a launch may take.
+    `workers` is the number of cores that one launch may use on the CPU, `timeout` the seconds that a launch may take,
+    `few_signatures` as in `Backend`, on the CPU: a GPU is given the types of production.
     """
     from refkit.verify.backends.cpu import CpuBackend
     from refkit.verify.backends.cuda import CudaBackend, gpu_problem
@@ -113,5 +121,5 @@ def open_backend(name: str, *, workers: int | None = None, timeout: float | None
     if name == "cuda" and problem:
         raise Unavailable(f"--backend cuda: {problem}")
     if name == "cpu" or problem:
-        return CpuBackend(workers=workers, timeout=timeout)
+        return CpuBackend(workers=workers, timeout=timeout, few_signatures=few_signatures)
     return CudaBackend(timeout=timeout)

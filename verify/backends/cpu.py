@@ -48,7 +48,15 @@ class CpuBackend:
     name = "cpu"
     schedules = True
 
-    def __init__(self, *, workers: int | None = None, timeout: float | None = None, sanitize: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        timeout: float | None = None,
+        sanitize: bool = False,
+        few_signatures: bool = False,
+    ) -> None:
+        self.few_signatures = few_signatures
         self.sanitize = SANITIZERS if sanitize else frozenset()
         self.workers = 1 if workers is None else workers
         self.timeout = DEFAULT_TIMEOUT if timeout is None else timeout

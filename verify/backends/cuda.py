@@ -84,6 +84,7 @@ class CudaBackend:
 
     name = "cuda"
     schedules = False
+    few_signatures = False
 
     def __init__(self, *, timeout: float | None = None) -> None:
         self.timeout = DEFAULT_TIMEOUT if timeout is None else timeout
