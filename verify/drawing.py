@@ -45,8 +45,8 @@ def draw_cases(
     return list(drawn)
 
 
-class _Enough(Exception):
-    """Ends the drawing once the cases are together."""
+class _Enough(BaseException):
+    """Ends the drawing once the cases are together; an `Exception` would be a failing example, which is run again."""
 
 
 @contextmanager

@@ -293,6 +293,8 @@ def _work(channel: connection.Connection, options: Options) -> None:
         except USERS_FAULTS as error:
             done = KernelDone(_crashed(task, error, time.monotonic() - started))
         tell(done)
+        if not options.profile.sanitize:  # a brief run ends before garbage matters: about 6 MB a kernel
+            gc.freeze()
 
 
 def _crashed(task: Task, error: BaseException, seconds: float) -> KernelRecord:

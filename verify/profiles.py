@@ -38,7 +38,7 @@ class Profile:
 PROFILES = {
     "quick": Profile(
         "quick",
-        cases=34,
+        cases=30,
         variants=1,
         schedules=2,
         budget=Budget(2**14, 2**17),

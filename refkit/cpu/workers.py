@@ -167,7 +167,7 @@ class Memory:
 class _FreeMemory:
     """Worker memory that no launch uses, by shape; the least recently released is dropped."""
 
-    LIMIT = 8
+    LIMIT = 64  # a verification launches blocks of many shapes in turn
     MOST_STACKS = 1 << 15
 
     def __init__(self) -> None:

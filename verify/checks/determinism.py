@@ -1,9 +1,8 @@
 """Determinism: the result does not depend on the order in which threads, warps and blocks run.
 
 On the CPU each case runs in several seeded orders, which is also what brings a missing barrier to light; on a GPU,
-where the hardware chooses the order, it is launched several times. These launches agree bit for bit where the spec is
-deterministic, else within twice the allowed error. So near a seeded order comes to the plain one, too, which may run
-another compilation of the kernel.
+where the hardware chooses the order, it is launched several times. All launches agree bit for bit where the spec is
+deterministic, else within twice the allowed error.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ class Determinism(Check):
         return Plan(tuple(draw_cases(strategy, profile.share(SHARE), seed_of(seed, spec.name, self.name))))
 
     def examine(self, run: CaseRun) -> Examination:
-        """One launch in the plain order, judged, then one per seeded order, compared with each other."""
+        """One launch in the plain order, judged, then one per seeded order, compared with it."""
         trial = run.trial()
         first = examine_trial(run, self.name, trial, run.expectation)
         if first.decisive is not None or trial.changed:
             return first
-        finding = order_finding(run, trial, self.orders, right=True)
+        finding = order_finding(run, trial, self.orders)
         return first if finding is None else Examination((*first.findings, finding), first.ratio, first.bound)
 
 

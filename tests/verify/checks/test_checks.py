@@ -30,7 +30,7 @@ def test_a_right_kernel_passes_every_check():
         "sanitizers",  # not in the quick profile
     }
     assert all(check.message for check in record.checks if check.status is Verdict.SKIPPED)
-    assert record.cases >= 30
+    assert record.cases >= 0.9 * PROFILES["quick"].cases
     accuracy = next(check for check in record.checks if check.name == "accuracy")
     assert 0 < accuracy.worst_ratio <= 1
     assert accuracy.bound == "tracked"

@@ -84,11 +84,11 @@ def run_of(spec: KernelSpec, backend=None, **scalars) -> CaseRun:
     return CaseRun(spec, Case({"N": 100}, values="normal", scalars=scalars), backend or CpuBackend())
 
 
-def test_a_kernel_whose_compilations_round_differently_is_deterministic():
+def test_a_kernel_whose_compilations_could_round_differently_is_deterministic():
     run = run_of(product_spec, a=np.float32(1.1), b=np.float32(0.3))
     with run.backend.active():
-        # The plain order multiplies once for all threads, a seeded one fuses the product with each sum.
-        assert run.trial().same_bits(run.trial(schedule=0))
+        # Compiled apart, the plain order would multiply once for all threads and a seeded one fuse product and sum.
+        assert not run.trial().same_bits(run.trial(schedule=0))
         examination = CHECK.examine(run)
     assert not examination.findings
     assert 0 < examination.ratio <= 1
@@ -108,9 +108,7 @@ def test_what_the_plain_order_alone_gets_right_is_not():
     run = run_of(spec)
     with run.backend.active():
         (finding,) = CHECK.examine(run).findings
-    assert finding.message == (
-        "y[0] changes by more than the error model allows when the same case is launched in thread order 0"
-    )
+    assert finding.message == "y[0] changes when the same case is launched in thread order 0"
 
 
 def test_a_wrong_output_is_laid_at_the_door_of_the_order_only_where_it_changes():
