@@ -247,7 +247,7 @@ def _matmul_drift(
         sampled = np.sqrt(variance) * factor
         drift = sampled if drift is None else np.maximum(drift, sampled)
     if model.precision.tensor_cores:
-        truncation = _truncation_drift(k, energy, squares, model)
+        truncation = _truncation_drift(k, energy, _aligned_squares(a, b, squares, model), model)
         drift = truncation if drift is None else drift + truncation
     return drift
 
@@ -287,6 +287,18 @@ def _sampled_excess(
         ratio = observed / deviation
     ratio = ratio[np.isfinite(ratio)]
     return float(max(ratio.max(initial=0.0) / 4 - 1, 0.0))
+
+
+def _aligned_squares(a: np.ndarray, b: np.ndarray, squares: np.ndarray, model: RoundingModel) -> np.ndarray:
+    """Return the sums of squares of the products as tensor cores align them.
+
+    The unit does not normalise a subnormal float16: it aligns its product as if it were the smallest normal number.
+    """
+    fmt = model.precision.multiply_format
+    if fmt.name != "float16" or not any(np.any((x != 0) & (np.abs(x) < fmt.smallest_normal)) for x in (a, b)):
+        return squares
+    left, right = (np.where(x != 0, np.maximum(np.abs(x), fmt.smallest_normal), 0.0) for x in (a, b))
+    return np.matmul(left * left, right * right)
 
 
 def _truncation_drift(k: int, energy: np.ndarray, squares: np.ndarray, model: RoundingModel) -> np.ndarray:

@@ -181,3 +181,15 @@ def test_addends_beside_products_that_cancel_are_truncated_within_the_bound(mult
     assert not got.any()
     (bounded,) = evaluate(lambda a, b: a @ b, {"a": a, "b": b}, Precision(multiply=multiply))
     assert 0.1 < error_ratio(got, bounded).max() <= 1
+
+
+def test_products_of_subnormal_float16_are_aligned_as_if_they_were_normal():
+    """The unit aligns 2**-24 * 91 as 2**-14 * 2**6 and keeps 25 bits below: the small product loses up to 2**-33."""
+    a = np.array([[-(2.0**-24), 2.0**-23]], np.float16)
+    b = np.array([[-91], [-0.025924683]], np.float16)
+    large, small = a[0].astype(np.float64) * b[:, 0].astype(np.float64)
+    got = np.float32(large + np.trunc(small * 2.0**33) * 2.0**-33).reshape(1, 1)
+    (bounded,) = evaluate(lambda a, b: a @ b, {"a": a, "b": b}, Precision(multiply="float16"))
+    assert 0.05 < error_ratio(got, bounded).max() <= 1
+    (normal,) = evaluate(lambda a, b: a @ b, {"a": a * 1024, "b": b}, Precision(multiply="float16"))
+    assert (normal.allowed < bounded.allowed * 1024 / 100).all()
