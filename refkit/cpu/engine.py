@@ -1,8 +1,10 @@
 """LLVM: retargets IR to the host, optimises it, and loads it as machine code (llvmlite, MCJIT)."""
 
 import functools
+import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import llvmlite
 from llvmlite import binding as llvm
@@ -78,10 +80,12 @@ def _optimise_shortly(module: llvm.ModuleRef) -> None:
     passes.run(module, llvm.create_pass_builder(target_machine(1), llvm.create_pipeline_tuning_options()))
 
 
+@functools.cache
 def identity() -> str:
-    """All of the host and of LLVM that decides what machine code comes out."""
+    """All of the host, of LLVM and of the pipelines here that decides what machine code comes out."""
     _initialised()
-    versions = f"{llvmlite.__version__} {llvm.llvm_version_info}"
+    pipelines = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    versions = f"{llvmlite.__version__} {llvm.llvm_version_info} {pipelines}"
     return f"{versions} {llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()}"
 
 
